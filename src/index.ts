@@ -159,9 +159,10 @@ export type { Schedule, ScheduledRun } from './schedules/definition.ts';
 export type { ListedSchedule, PauseOptions, Schedules } from './schedules/schedules.ts';
 export type { Checkpointer } from './store/checkpointer.ts';
 export type { RunStats } from './store/counting/port.ts';
+export type { DueList, DueRun } from './store/due-port.ts';
 export type { CheckpointerFactory } from './store/factory.ts';
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
-export type { CheckpointStore, DueList, DueRun } from './store/port.ts';
+export type { CheckpointStore } from './store/port.ts';
 export type { ScheduleTimes, TickCount } from './store/schedules/port.ts';
 export type {
   ListThreadsOptions,

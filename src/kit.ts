@@ -50,7 +50,7 @@ export type { Transcript } from './run/transcript.ts';
 export { type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export type { CommandToSend, StoredCommand } from './store/commands.ts';
 export { type CountedHead, countAmong } from './store/counting/counts.ts';
-export type { CountingStore, RunCounts } from './store/counting/port.ts';
+export type { RunCounts } from './store/counting/port.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './store/cursor.ts';
 export {
   type DeliveryDriver,
@@ -61,6 +61,15 @@ export {
 } from './store/deliveries/deliveries.ts';
 export type { Delivering, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
 export { type Due, isResting, isTimeToTake, ON_COMMAND } from './store/due.ts';
+export type {
+  DueStore,
+  LeaveOptions,
+  ListDueOptions,
+  RestingStore,
+  TakeDueOptions,
+  TakenRun,
+  TakenRuns,
+} from './store/due-port.ts';
 export type { EncodedHead } from './store/encoding/encode.ts';
 export type { MessageRow } from './store/encoding/encryption.ts';
 export type { Filed } from './store/encoding/filed.ts';
@@ -79,6 +88,21 @@ export {
   settled,
   settledLater,
 } from './store/group-commit.ts';
+export type {
+  Ended,
+  EndedCursor,
+  EndOptions,
+  HistoryStore,
+  KeepingStore,
+  ListEndedOptions,
+} from './store/history-port.ts';
+export type {
+  JournalPage,
+  JournalStore,
+  LoadPartOptions,
+  ReadEventsOptions,
+  RecordPart,
+} from './store/journal-port.ts';
 export {
   type Bucket,
   type ChargedBuckets,
@@ -88,6 +112,23 @@ export {
   REMOVED_AT_ONCE,
 } from './store/limits/buckets.ts';
 export type { BucketCost, BucketMove, CallCosts, LimitStore, TakenTurn, TakenTurns } from './store/limits/port.ts';
+export {
+  changedValue,
+  commandsIn,
+  type DeliveryValue,
+  deliveriesAmong,
+  type EndedValue,
+  endedIn,
+  factsOfValue,
+  headsIn,
+  isStale,
+  type KeptValue,
+  keptIn,
+  type RecordValue,
+  type RunValue,
+  type StoreTimes,
+  type ValueRuns,
+} from './store/memory/run-value.ts';
 export type {
   AppendingStore,
   ChangeStore,
@@ -96,35 +137,19 @@ export type {
   ControlStore,
   Cursor,
   DeliveryStore,
-  DueStore,
-  Ended,
-  EndedCursor,
-  EndOptions,
   EventStore,
-  HistoryStore,
   InboxOf,
-  JournalPage,
-  JournalStore,
   KeepOptions,
-  LeaveOptions,
-  ListDueOptions,
-  ListEndedOptions,
   ListOptions,
   LoadOptions,
   OutcomeStore,
   OwningStore,
-  ReadEventsOptions,
   ReleaseOptions,
   Signal,
   StoreGroups,
-  TakeDueOptions,
-  TakenRun,
-  TakenRuns,
-  TakingStore,
   WriteOptions,
 } from './store/port.ts';
 export { type MethodName, type StoreMethod, type WrapMethod, wrapStore } from './store/read-only.ts';
-export type { LoadPartOptions, PartStore, RecordPart } from './store/reading/record-part.ts';
 export type { LandedState } from './store/record-writes.ts';
 export {
   type Change,
@@ -168,23 +193,6 @@ export type {
 } from './store/rules/thread-rows.ts';
 export { begunTurnsIn, factsOfTurns, queueOf, turnsAmong } from './store/rules/turn-lists.ts';
 export { appendDelta, deleteRun, keepOutcome, type RunOutcomeToKeep, saveRecord } from './store/rules/writes.ts';
-export {
-  changedValue,
-  commandsIn,
-  type DeliveryValue,
-  deliveriesAmong,
-  type EndedValue,
-  endedIn,
-  factsOfValue,
-  headsIn,
-  isStale,
-  type KeptValue,
-  keptIn,
-  type RecordValue,
-  type RunValue,
-  type StoreTimes,
-  type ValueRuns,
-} from './store/run-value.ts';
 export { type NotedRow, noteRow, type ScheduleFacts } from './store/schedules/note-row.ts';
 export type {
   ScheduleStore,
@@ -194,11 +202,13 @@ export type {
   TickRun,
 } from './store/schedules/port.ts';
 export type {
+  DueDriver,
   DueHeads,
   EndedHead,
   EndedPage,
   ForgetOptions,
   ForkWrite,
+  HistoryDriver,
   JournalDriver,
   ListedHead,
   ListedThread,
@@ -224,12 +234,9 @@ export type {
 } from './store/store-driver.ts';
 export { type StoreFromOptions, storeFrom } from './store/store-from.ts';
 export type {
-  DueMethods,
   FullStore,
-  HistoryMethods,
-  JournalMethods,
   StoreOf,
-  ThreadMethods,
+  WholeStore,
 } from './store/store-of.ts';
 export { inTurns, isWished, type Taking, takeAmong } from './store/taking/in-turns.ts';
 export type {
@@ -261,7 +268,6 @@ export {
   withoutWait,
   withWait,
 } from './store/topics.ts';
-export type { WholeStore } from './store/whole-store.ts';
 export type { Hidden } from './values/hidden.ts';
 export { type ModelUse, modelUses, type RunModel, type RunUse } from './values/model-use.ts';
 export { estimateTokens } from './values/texts/token-estimate.ts';

@@ -4,8 +4,9 @@ import type { KeptRun, ReadableKeptRun } from '../record/kept-run.ts';
 import { dayOf } from '../record/totals.ts';
 import { bornRunOf, childRunId } from '../run/identity.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
-import { checkStore, isJournal, isKeepingRecords } from '../store/capabilities.ts';
-import type { CheckpointStore, EndedCursor, HistoryStore, JournalStore, ListEndedOptions } from '../store/port.ts';
+import { checkStore } from '../store/capabilities.ts';
+import type { EndedCursor, ListEndedOptions } from '../store/history-port.ts';
+import type { CheckpointStore, StoreGroups } from '../store/port.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import { nextTurn } from '../values/event-loop.ts';
 import { checkKeys } from '../values/known-options.ts';
@@ -29,7 +30,7 @@ export interface AuditOptions {
 }
 
 /** A store from which an audit can be read. */
-type AuditedStore = HistoryStore & JournalStore & Required<Pick<HistoryStore, 'totals'>>;
+type AuditedStore = CheckpointStore & Pick<StoreGroups, 'history' | 'journal'>;
 
 /** Most runs, or events, that are read in one turn of the event loop. */
 const AT_ONCE = 500;
@@ -47,8 +48,8 @@ export function createAudit(options: AuditOptions): AuditQueries {
   checkKeys(options, { store: true }, { of: 'createAudit' });
   const { store } = options;
   checkStore('createAudit: store', store);
-  if (!isKeepingRecords(store) || !isJournal(store) || !store.totals)
-    throw new UnsupportedError('this store keeps nothing for an audit: it lacks listEnded, totals or a journal');
+  if (!store.history || !store.journal)
+    throw new UnsupportedError('this store keeps nothing for an audit: it lacks the group history or journal');
   const audited = store as AuditedStore;
   return {
     runs: async (filter = {}) => listRuns(audited, filter, most(100, filter.limit)),
@@ -81,7 +82,7 @@ async function* endedRuns(
   const page: ListEndedOptions = { limit: AT_ONCE, agentId, callerId };
   let from: EndedCursor | undefined = after && { runId: after.runId, endedAt: after.endedAt ?? 0 };
   for (;;) {
-    const runs: readonly KeptRun[] = await store.listEnded({ ...page, after: from });
+    const runs: readonly KeptRun[] = await store.history.list({ ...page, after: from });
     for (const run of runs) {
       if (run.endedAt < since) return;
       if (run.status !== 'quarantined') yield keptRun(run);
@@ -137,7 +138,7 @@ async function readEvents(store: AuditedStore, runId: string, limit: number): Pr
   });
   let left = limit;
   for (let after = 0; ; ) {
-    const page = await store.readEvents(runId, { after, limit: AT_ONCE });
+    const page = await store.journal.read(runId, { after, limit: AT_ONCE });
     const kept = page?.entries.filter(({ keep }) => keep === 'kept') ?? [];
     for (const { event } of kept.slice(0, left)) {
       at = { at: event.at };
@@ -199,7 +200,7 @@ async function readTotals(store: AuditedStore, filter: AuditTotalsFilter, limit:
   if (by === 'day') {
     const from = since === undefined ? undefined : dayOf(since);
     const to = until === undefined ? undefined : dayOf(until - 1);
-    for (const { day, ...part } of await store.totals({ from, to })) add(sums, day, part);
+    for (const { day, ...part } of await store.history.totals({ from, to })) add(sums, day, part);
     return [...sums.values()].slice(-limit);
   }
   for await (const run of endedRuns(store, { since }))

@@ -8,7 +8,7 @@ import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { type Schedules, schedulesOf } from '../schedules/schedules.ts';
 import type { RunStats } from '../store/counting/port.ts';
-import type { DueList } from '../store/port.ts';
+import type { DueList } from '../store/due-port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';

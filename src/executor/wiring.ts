@@ -1,5 +1,4 @@
 import { Scheduler } from '../schedules/scheduler.ts';
-import { isDue } from '../store/capabilities.ts';
 import { newOwner } from '../store/owner.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { FollowedRuns } from './drive/followed-runs.ts';
@@ -67,8 +66,7 @@ function schedulerOf(config: Config, services: () => ExecutorServices): Schedule
 
 function sweepOf(config: Config, parts: Pick<SweepParts, 'stuck' | 'takeUp' | 'onLook'>): DueSweep {
   const { store, clock, warn, random, defaults } = config;
-  const due = store && isDue(store) ? store : undefined;
-  return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, ...parts });
+  return new DueSweep(store?.due, { clock, warn, random, everyMs: defaults.dueMs, ...parts });
 }
 
 /** How an executor ends: by its own `shutdown`, or by a signal to its process. */

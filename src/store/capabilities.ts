@@ -1,22 +1,18 @@
 import { readProperty } from '../values/error-data.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
-import type { CountingStore } from './counting/port.ts';
+import type { RestingStore } from './due-port.ts';
+import type { KeepingStore } from './history-port.ts';
 import type {
   AppendingStore,
   ChangeStore,
   CheckpointStore,
   ControlStore,
   DeliveryStore,
-  DueStore,
   EventStore,
-  HistoryStore,
-  JournalStore,
   OutcomeStore,
   OwningStore,
-  TakingStore,
 } from './port.ts';
 import { groupMethods } from './read-only.ts';
-import type { ThreadStore } from './thread-port.ts';
 
 /* What a store can do besides its four methods. It has all methods of an interface, or none: so one of them tells. */
 
@@ -27,22 +23,14 @@ export const isAppending = (store: CheckpointStore): store is AppendingStore => 
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
 /** Returns whether a store carries commands: it has `inbox`. */
 export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
-/** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
-export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
-/** Returns whether a store counts its runs: it has `countRuns`. */
-export const isCounting = (store: CheckpointStore): store is CountingStore => has(store, 'countRuns');
-/** Returns whether processes can take due runs from a store: it has `takeDue`. */
-export const isTaking = (store: CheckpointStore): store is TakingStore => has(store, 'takeDue');
+/** Returns whether runs rest in a store: it has the group `due`. */
+export const isDue = (store: CheckpointStore): store is RestingStore => store.due !== undefined;
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
 export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
-/** Returns whether a store keeps the records of runs that ended: it has the methods of a HistoryStore. */
-export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
-/** Returns whether a store has a journal: it has `readEvents`. */
-export const isJournal = (store: CheckpointStore): store is JournalStore => has(store, 'readEvents');
+/** Returns whether a store keeps the records of runs that ended: it has the group `history`. */
+export const isKeepingRecords = (store: CheckpointStore): store is KeepingStore => store.history !== undefined;
 /** Returns whether a store tells that nothing has changed: it has `changeMark`. */
 export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
-/** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
-export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 /** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */
@@ -65,7 +53,14 @@ export function checkStore(name: string, store: unknown): asserts store is Check
 }
 
 /** A method of each group that has stood at the store itself, and that no other thing is called. */
-const outside = { noteSchedule: 'schedules', takeTurns: 'limits' } as const;
+const outside = {
+  listDue: 'due',
+  listEnded: 'history',
+  admit: 'threads',
+  readEvents: 'journal',
+  noteSchedule: 'schedules',
+  takeTurns: 'limits',
+} as const;
 
 function checkGroups(name: string, store: unknown): void {
   for (const [group, methods] of Object.entries(groupMethods)) {

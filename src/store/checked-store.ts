@@ -9,9 +9,10 @@ import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type { RunCounts } from './counting/port.ts';
-import type { CheckpointStore, DueList, JournalPage, TakenRuns } from './port.ts';
+import type { DueList, TakenRuns } from './due-port.ts';
+import type { JournalPage, RecordPart } from './journal-port.ts';
+import type { CheckpointStore } from './port.ts';
 import { type MethodName, type StoreMethod, wrapStore } from './read-only.ts';
-import type { RecordPart } from './reading/record-part.ts';
 
 const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 
@@ -87,14 +88,14 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   outcome: checkedOutcome,
   takeUndelivered: checkedUndelivered,
   inbox: checkedInbox,
-  leave: checkedLeave,
-  listDue: checkedDue,
-  countRuns: checkedCounts,
-  takeDue: checkedTaken,
-  heldUntil: checkedHeldUntil,
-  listEnded: checkedEnded,
-  readEvents: checkedEvents,
-  loadPart: checkedPart,
+  'due.leave': checkedLeave,
+  'due.list': checkedDue,
+  'due.countRuns': checkedCounts,
+  'due.take': checkedTaken,
+  'due.heldUntil': checkedHeldUntil,
+  'history.list': checkedEnded,
+  'journal.read': checkedEvents,
+  'journal.loadPart': checkedPart,
 };
 
 /**
@@ -113,7 +114,7 @@ function checkedRecord(answer: unknown, runId: string): RunCheckpoint | null {
 function checkedPart(answer: unknown, runId: string): RecordPart | null {
   if (answer === null || answer === undefined) return null;
   if (!isObject(answer) || !isAmount(answer.messageCount))
-    throw wrongAnswer('loadPart', answer, '{ record, messageCount }');
+    throw wrongAnswer('journal.loadPart', answer, '{ record, messageCount }');
   const record = checkedRecord(answer.record, runId);
   return record && { record, messageCount: answer.messageCount as number };
 }
@@ -146,7 +147,7 @@ function checkedInbox(answer: unknown): unknown {
 /** Any other value could let a run rest with an unread command. */
 function checkedLeave(answer: unknown): boolean {
   if (typeof answer === 'boolean') return answer;
-  throw wrongAnswer('leave', answer, 'true or false');
+  throw wrongAnswer('due.leave', answer, 'true or false');
 }
 
 function checkedDue(answer: unknown): DueList {
@@ -154,7 +155,7 @@ function checkedDue(answer: unknown): DueList {
   if (isObject(answer) && isAmount(answer.now) && Array.isArray(answer.runs) && answer.runs.every(isDueRun)) {
     return answer as never;
   }
-  throw wrongAnswer('listDue', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
+  throw wrongAnswer('due.list', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
 }
 
 function checkedCounts(answer: unknown): RunCounts {
@@ -163,7 +164,7 @@ function checkedCounts(answer: unknown): RunCounts {
     const { now, live, due, parked, waiting, dueSince = 0 } = answer;
     if ([now, live, due, parked, dueSince].every(isAmount) && isCounts(waiting)) return answer as never;
   }
-  throw wrongAnswer('countRuns', answer, '{ now, live, due, dueSince?, waiting: { [kind]: number }, parked }');
+  throw wrongAnswer('due.countRuns', answer, '{ now, live, due, dueSince?, waiting: { [kind]: number }, parked }');
 }
 
 /** A claim that is not one would be a run that no process works on, or two do. */
@@ -178,19 +179,19 @@ function checkedTaken(answer: unknown): TakenRuns {
   if (isObject(answer) && isAmount(answer.now) && Array.isArray(answer.claims) && answer.claims.every(isTaken)) {
     return answer as never;
   }
-  throw wrongAnswer('takeDue', answer, '{ now, claims: { runId, owner, epoch, attempts, run }[], nextAt? }');
+  throw wrongAnswer('due.take', answer, '{ now, claims: { runId, owner, epoch, attempts, run }[], nextAt? }');
 }
 
 function checkedHeldUntil(answer: unknown): number | null {
   if (answer === null || answer === undefined) return null;
   if (isAmount(answer)) return answer as number;
-  throw wrongAnswer('heldUntil', answer, 'a time in ms, or null');
+  throw wrongAnswer('due.heldUntil', answer, 'a time in ms, or null');
 }
 
 function checkedEnded(answer: unknown): unknown {
   const isKept = (each: unknown) => isObject(each) && isId(each.runId) && isAmount(each.endedAt);
   if (Array.isArray(answer) && answer.every(isKept)) return answer;
-  throw wrongAnswer('listEnded', answer, 'an array of { runId, status, endedAt, ... }');
+  throw wrongAnswer('history.list', answer, 'an array of { runId, status, endedAt, ... }');
 }
 
 function checkedEvents(answer: unknown): JournalPage | null {
@@ -198,10 +199,10 @@ function checkedEvents(answer: unknown): JournalPage | null {
   const isEntry = (each: unknown) => isObject(each) && isAmount(each.place) && isObject(each.event);
   const isPage = isObject(answer) && isAmount(answer.next) && Array.isArray(answer.entries);
   if (isPage && (answer.entries as readonly unknown[]).every(isEntry)) return answer as never;
-  throw wrongAnswer('readEvents', answer, '{ entries: { place, event, keep }[], next }, or null');
+  throw wrongAnswer('journal.read', answer, '{ entries: { place, event, keep }[], next }, or null');
 }
 
-function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {
+function wrongAnswer(method: MethodName, answer: unknown, needed: string): StoreUnavailableError {
   letGo(answer);
   return new StoreUnavailableError(`store.${method} returned ${kindOf(answer)}; it must resolve to ${needed}`);
 }

@@ -4,9 +4,10 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { hasTrait } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { checkStore, isAppending, isKeepingRecords } from './capabilities.ts';
+import { checkStore, isAppending } from './capabilities.ts';
 import { checkedStore, storeFailure } from './checked-store.ts';
-import type { AppendingStore, CheckpointStore, Claim, Ended, EndOptions } from './port.ts';
+import type { Ended, EndOptions } from './history-port.ts';
+import type { AppendingStore, CheckpointStore, Claim } from './port.ts';
 import { type LandedState, type RecordWrite, RecordWrites } from './record-writes.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
@@ -225,13 +226,13 @@ class StoreCheckpointer implements Checkpointer {
   }
 
   get keeper(): ((end: EndOptions) => Promise<Ended>) | undefined {
-    const store = this.#store;
+    const { history } = this.#store;
     const { claim } = this.#options;
-    if (!claim || !isKeepingRecords(store)) return undefined;
+    if (!claim || !history) return undefined;
     return async (options) => {
       let ended: Ended = {};
       this.#sealed ??= this.#seal(async () => {
-        ended = await this.#bounded('store.end', store.end(claim, options));
+        ended = await this.#bounded('store.history.end', history.end(claim, options));
       });
       await this.#sealed;
       return ended;

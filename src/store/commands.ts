@@ -20,7 +20,7 @@ export interface StoredCommand {
   readonly runId: string;
   readonly id: Command['id'];
   readonly text: string;
-  /** Its number: a later command of the same run has a higher one. Drivers with `listDue` give it. */
+  /** Its number: a later command of the same run has a higher one. Drivers with `due` give it. */
   readonly seq?: number | undefined;
   /** When the store took it, wall clock, ms. */
   readonly sentAt?: number | undefined;

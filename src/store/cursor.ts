@@ -1,5 +1,7 @@
 import { isResting, ON_COMMAND } from './due.ts';
-import type { Cursor, EndedCursor, ListDueOptions } from './port.ts';
+import type { ListDueOptions } from './due-port.ts';
+import type { EndedCursor } from './history-port.ts';
+import type { Cursor } from './port.ts';
 import { damageIn, type IsDead, isHeld } from './rules/lease.ts';
 import type { DueHeads, EndedHead, EndedPage, ListedHead, ListPage } from './store-driver.ts';
 

@@ -2,7 +2,7 @@ import { readProperty } from '../values/error-data.ts';
 import { StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { StoreGroups } from './port.ts';
-import type { WholeStore } from './whole-store.ts';
+import type { WholeStore } from './store-of.ts';
 
 /** What each method of a store does. A method of the port without a line does not compile: every store would lose it. */
 const storeMethods = {
@@ -22,44 +22,40 @@ const storeMethods = {
   send: 'writes',
   inbox: 'reads',
   acknowledge: 'writes',
-  leave: 'writes',
-  listDue: 'reads',
-  countResting: 'reads',
-  countRuns: 'reads',
-  takeDue: 'writes',
-  heldUntil: 'reads',
   expect: 'writes',
   signal: 'writes',
-  end: 'writes',
-  listEnded: 'reads',
-  erase: 'writes',
-  forgetEnded: 'writes',
-  totals: 'reads',
-  publish: 'writes',
-  readEvents: 'reads',
-  loadPart: 'reads',
   changeMark: 'reads',
-  admit: 'writes',
-  readThread: 'reads',
-  historyOf: 'reads',
-  turnOf: 'reads',
-  queuedRun: 'reads',
-  turns: 'reads',
-  listThreads: 'reads',
-  rewind: 'writes',
-  fork: 'writes',
-  deleteThread: 'writes',
 } satisfies { readonly [Method in Exclude<keyof WholeStore, keyof StoreGroups>]-?: 'reads' | 'writes' };
 
 /** The same of the methods of each group. */
 export const groupMethods = {
+  history: { end: 'writes', list: 'reads', erase: 'writes', forget: 'writes', totals: 'reads' },
+  due: {
+    leave: 'writes',
+    list: 'reads',
+    take: 'writes',
+    heldUntil: 'reads',
+    countResting: 'reads',
+    countRuns: 'reads',
+  },
+  threads: {
+    admit: 'writes',
+    read: 'reads',
+    history: 'reads',
+    turnOf: 'reads',
+    queuedRun: 'reads',
+    turns: 'reads',
+    list: 'reads',
+    rewind: 'writes',
+    fork: 'writes',
+    delete: 'writes',
+  },
+  journal: { publish: 'writes', read: 'reads', loadPart: 'reads' },
   schedules: { list: 'reads', note: 'writes' },
   limits: { takeTurns: 'writes' },
 } satisfies {
   readonly [Group in keyof StoreGroups]: { readonly [Method in keyof StoreGroups[Group]]-?: 'reads' | 'writes' };
 };
-
-type Groups = typeof groupMethods;
 
 /** A method of a store. */
 export type StoreMethod = (...args: readonly unknown[]) => unknown;
@@ -67,7 +63,9 @@ export type StoreMethod = (...args: readonly unknown[]) => unknown;
 /** The name of a method that a store may have: `save`, or `limits.takeTurns`. */
 export type MethodName =
   | keyof typeof storeMethods
-  | { [Group in keyof Groups]: `${Group}.${keyof Groups[Group] & string}` }[keyof Groups];
+  | {
+      [Group in keyof StoreGroups]: `${Group}.${keyof StoreGroups[Group] & string}`;
+    }[keyof StoreGroups];
 
 /** Returns a method of a store, or of a group of it; undefined: it has none of this name. */
 export function methodOf(store: object, name: MethodName): StoreMethod | undefined {

@@ -3,11 +3,13 @@ import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { RunCounts } from './counting/port.ts';
 import type { DeliveryDriver } from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
+import type { ListDueOptions } from './due-port.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { JournalRow } from './encoding/stored-journal.ts';
+import type { EndedCursor } from './history-port.ts';
 import type { LimitDriver } from './limits/buckets.ts';
-import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
+import type { Claim, Cursor, InboxOf } from './port.ts';
 import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
@@ -41,20 +43,6 @@ export interface StoreDriver {
    * @throws {CHECKPOINT_CORRUPT} if it is damaged
    */
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
-  /**
-   * As `load`, of the record of a run that ended, until its time is over. A driver with `listEnded` has it.
-   * @throws {CHECKPOINT_CORRUPT} if it is damaged
-   */
-  loadEnded?(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
-  /**
-   * The runs that ended and whose record is kept: the newest end first, then by the UTF-8 bytes of the run id. A driver that has
-   * it makes `change.end` and `change.erase`. A record whose time is over counts as removed.
-   */
-  listEnded?(page: EndedPage): Promise<readonly EndedHead[]>;
-  /** Removes the records of ended runs whose time is over, or only counts them. @returns how many */
-  forgetEnded?(options: ForgetOptions): Promise<number>;
-  /** The totals of days, in any order. A driver that has it adds `change.end.totals` to them in the commit of the end. */
-  totals?(range: TotalsRange): Promise<readonly TotalsRow[]>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
   /** The text of a kept outcome; null if there is none, or it has expired. @throws {CHECKPOINT_CORRUPT} */
@@ -67,31 +55,21 @@ export interface StoreDriver {
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
   /** Removes expired outcomes, or only counts them. @returns how many */
   forgetOutcomes?(options: ForgetOptions): Promise<number>;
-  /**
-   * The runs that are due by the driver's clock and that no live owner holds. A driver that has it keeps
-   * `change.due` and gives the facts `due` and `inbox.newest`, also for commands that `send` stores.
-   */
-  listDue?(page: ListDueOptions): Promise<DueHeads>;
-  /** How many runs rest: needed with `listDue`. */
-  countResting?(): Promise<number>;
-  /** A driver that has it keeps `change.pausedBy`. `countAmong` counts runs that are read one by one. */
-  countRuns?(): Promise<RunCounts>;
-  /**
-   * Finds due runs and claims them, each with the decision `take.decide`: see `takeAmong`. A driver that has it keeps
-   * `change.filed`, and `deployment` beside the lease.
-   */
-  takeDue?(take: TakeDue): Promise<TakenHeads>;
+  /** Records of runs that ended. A driver that has it makes `change.end` and `change.erase`. */
+  readonly history?: HistoryDriver;
+  /** Runs that rest, and runs that are due. A driver that has it gives the facts `due` and `inbox.newest`, also for commands that `send` stores. */
+  readonly due?: DueDriver;
   /** See `ChangeStore`. */
   changeMark?(): Promise<string>;
   /** The ends that no process has delivered: `change.deliver` and `change.delivered` of a write mark them. */
   readonly deliveries?: DeliveryDriver;
-  /** What runs wait for, and early signals: needs `listDue`. */
+  /** What runs wait for, and early signals: needs `due`. */
   readonly topics?: TopicDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */
   readonly journal?: JournalDriver;
-  /** Conversations of several runs: needs `listEnded` and `listDue`. */
+  /** Conversations of several runs: needs `history` and `due`. */
   readonly threads?: ThreadDriver;
-  /** What is kept of schedules: needs `listDue`. */
+  /** What is kept of schedules: needs `due`. */
   readonly schedules?: ScheduleDriver;
   /** The turns of limited calls. */
   readonly limits?: LimitDriver;
@@ -101,6 +79,30 @@ export interface StoreDriver {
   isDead?(owner: string): boolean;
   /** A list is read in pages of at most this many runs, with a turn of the event loop between. Default: in one page. */
   readonly runsPerPage?: number;
+}
+
+/** The records of runs that ended. One whose time is over counts as removed. */
+export interface HistoryDriver {
+  /** As `load` of the driver, until the time of the record is over. @throws {CHECKPOINT_CORRUPT} if it is damaged */
+  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
+  /** The newest end first, then by the UTF-8 bytes of the run id. */
+  list(page: EndedPage): Promise<readonly EndedHead[]>;
+  /** Removes the records whose time is over, or only counts them. @returns how many */
+  forget(options: ForgetOptions): Promise<number>;
+  /** The totals of days, in any order: `change.end.totals` is added to them in the commit of the end. */
+  totals(range: TotalsRange): Promise<readonly TotalsRow[]>;
+}
+
+/** The runs of a driver that rest, and that are due. It keeps `change.due`, `filed`, `definition` and `pausedBy`, and `deployment` beside the lease. */
+export interface DueDriver {
+  /** The runs that are due by the driver's clock and that no live owner holds. */
+  list(page: ListDueOptions): Promise<DueHeads>;
+  /** Finds due runs and claims them, each with the decision `take.decide`: see `takeAmong`. */
+  take(take: TakeDue): Promise<TakenHeads>;
+  /** How many runs rest. */
+  countResting(): Promise<number>;
+  /** `countAmong` counts runs that are read one by one. */
+  countRuns(): Promise<RunCounts>;
 }
 
 /** Which rows of a journal are read. */
@@ -206,7 +208,7 @@ export interface ListPage {
   /** `Infinity`: all of them. */
   readonly limit: number;
   readonly signal: AbortSignal | undefined;
-  /** True: only the runs that rest (see `isResting`); false: only the others. A driver without `listDue` lists all. */
+  /** True: only the runs that rest (see `isResting`); false: only the others. A driver without `due` lists all. */
   readonly resting?: boolean | undefined;
   /** Only those with one of these callers, as `change.filed` had them, and those without one. A driver may list all. */
   readonly callers?: readonly string[] | undefined;
@@ -349,8 +351,8 @@ export interface ThreadDriver {
   fork(write: ForkWrite): Promise<void>;
   /** Null: there is no such thread. */
   turns(threads: readonly string[], query: TurnQuery): Promise<readonly TurnRow[] | null>;
-  /** The queued turn of a run, in any thread; null: there is none. A driver without an index of runs lacks it. */
-  queued?(runId: string): Promise<TurnRow | null>;
+  /** The queued turn of a run, in any thread; null: there is none. */
+  queued(runId: string): Promise<TurnRow | null>;
   /** Ordered by `updatedAt`, then by `thread`, the highest first. */
   list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }

@@ -1,22 +1,23 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
-import { type DayTotals, dayTotalsOf, type TotalsRange, type TotalsRow } from '../record/totals.ts';
+import { type DayTotals, dayTotalsOf, type TotalsRow } from '../record/totals.ts';
 import { checkRunId } from '../run/identity.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
-import type { CountingStore } from './counting/port.ts';
 import { deliveryMethods, deliveryOf } from './deliveries/deliveries.ts';
 import { toDue } from './due.ts';
+import type { DueStore } from './due-port.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
+import type { EndOptions, HistoryStore } from './history-port.ts';
+import type { JournalStore } from './journal-port.ts';
 import { limitStore } from './limits/buckets.ts';
-import type { Claim, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
+import type { Claim, EventStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
-import type { PartStore } from './reading/record-part.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
 import * as historyRules from './rules/history.ts';
@@ -24,10 +25,10 @@ import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
 import { scheduleStore } from './schedules/schedules.ts';
-import type { StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
+import type { DueDriver, HistoryDriver, JournalDriver, StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
 import type { FullStore, StoreOf } from './store-of.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
-import { Threads, threadMethods } from './threads/threads.ts';
+import { Threads, threadStore } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite } from './topics.ts';
 
@@ -97,22 +98,14 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...deliveryMethods(driver, encryption),
     ...ownership(parts),
     ...control(parts, reader),
-    ...due(parts, reader),
-    ...takingMethods({
-      driver,
-      encryption,
-      clock,
-      isDead: writing(driver).isDead,
-      dueRun: (head, definitions) => reader.dueRun(head, definitions),
-      onTake: () => parts.sweep.begin(),
-    }),
+    ...(driver.due ? { due: dueStore(driver.due, parts, { reader, clock }) } : {}),
     ...topics(parts, clock),
-    ...history(parts, reader, threads),
-    ...(threads ? threadMethods(threads) : {}),
-    ...(driver.schedules && driver.listDue ? { schedules: scheduleStore(driver.schedules, parts) } : {}),
+    ...(driver.history ? { history: historyStore(driver.history, parts, { reader, threads }) } : {}),
+    ...(threads ? { threads: threadStore(threads) } : {}),
+    ...(driver.schedules && driver.due ? { schedules: scheduleStore(driver.schedules, parts) } : {}),
     ...(driver.limits ? { limits: limitStore(driver.limits) } : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
-    ...journal(parts, reader),
+    ...(driver.journal ? { journal: journalStore(driver.journal, encryption, reader) } : {}),
     ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),
     listInterrupted: async (list = {}) => reader.list(list),
     close,
@@ -124,8 +117,6 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
 const MINUTE_MS = 60_000;
 /** Most rows of each kind that one process removes in a minute. Each end of a run removes some besides. */
 const MAX_FORGOTTEN = 500;
-
-const timed = ['forgetOutcomes', 'forgetEnded'] as const;
 
 /**
  * Removes what a store keeps only for a time, once a minute, from the first claim, end or look for due runs on. It does not keep
@@ -144,7 +135,7 @@ class Sweep {
 
   /** A second call does nothing, and so does a call for a driver that keeps nothing for a time. */
   begin(): void {
-    if (this.#isEnded || this.#timer !== undefined || !timed.some((method) => this.#driver[method])) return;
+    if (this.#isEnded || this.#timer !== undefined || !this.#isKeeping()) return;
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
       void this.#forget();
@@ -154,15 +145,22 @@ class Sweep {
     (this.#timer as Partial<NodeJS.Timeout> | undefined)?.unref?.();
   }
 
+  #isKeeping(): boolean {
+    const { forgetOutcomes, history } = this.#driver;
+    return forgetOutcomes !== undefined || history !== undefined;
+  }
+
   end(): void {
     this.#isEnded = true;
     this.#clock.clearTimeout(this.#timer);
   }
 
   async #forget(): Promise<void> {
-    for (const method of timed) {
+    const options = { dryRun: false, limit: MAX_FORGOTTEN };
+    const driver = this.#driver;
+    for (const forget of [() => driver.forgetOutcomes?.(options), () => driver.history?.forget(options)]) {
       try {
-        await this.#driver[method]?.({ dryRun: false, limit: MAX_FORGOTTEN });
+        await forget();
       } catch {
         // The driver may be a host's: nothing that it throws may end the process.
       }
@@ -215,7 +213,7 @@ function recordWrites(parts: Parts): Pick<FullStore, 'save' | 'append' | 'delete
 
 function writing(driver: StoreDriver) {
   const isDead = driver.isDead && ((owner: string) => driver.isDead?.(owner) ?? false);
-  const keepsDue = driver.listDue !== undefined;
+  const keepsDue = driver.due !== undefined;
   const by = ({ claim }: WriteOptions): Writer => ({ claim, isDead, keepsDue });
   const write = (
     kind: WriteKind,
@@ -274,7 +272,7 @@ function control(
       const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
       if (driver.send) return driver.send(toSend);
-      const decide = inboxRules.sendCommand(toSend, { keepsDue: driver.listDue !== undefined });
+      const decide = inboxRules.sendCommand(toSend, { keepsDue: driver.due !== undefined });
       await driver.write({ kind: 'send', runId, decide, size: text.length, hasClaim: false });
     },
     inbox: async (of) => reader.inbox(of),
@@ -286,32 +284,41 @@ function control(
   };
 }
 
-function due({ driver, sweep }: Parts, reader: StoredReader): Partial<CountingStore> {
-  const { countResting } = driver;
-  if (!driver.listDue || !countResting) return {};
+function dueStore(due: DueDriver, { driver, encryption, sweep }: Parts, { reader, clock }: Reading): DueStore {
   return {
     leave: async (claim, { dueAt, readUpTo, attempts, givenBack }) => {
       const { runId } = claim;
-      const due = toDue(dueAt, givenBack);
+      const at = toDue(dueAt, givenBack);
       for (let upTo: number | undefined = readUpTo; upTo !== undefined; ) {
-        const decide = ownerRules.leaveRun(claim, { due, readUpTo: upTo, attempts });
+        const decide = ownerRules.leaveRun(claim, { due: at, readUpTo: upTo, attempts });
         if (await driver.write({ kind: 'leave', runId, decide, size: 0, hasClaim: true })) return true;
         upTo = await reader.damagedUpTo(runId, upTo);
       }
       return false;
     },
-    listDue: async (page) => {
+    list: async (page) => {
       sweep.begin();
       return reader.due(page);
     },
-    countResting: async () => countResting.call(driver),
-    ...(driver.countRuns ? { countRuns: async () => (driver as Required<StoreDriver>).countRuns() } : {}),
+    ...takingMethods(due, {
+      ...{ driver, encryption, clock, isDead: writing(driver).isDead },
+      dueRun: (head, definitions) => reader.dueRun(head, definitions),
+      onTake: () => sweep.begin(),
+    }),
+    countResting: async () => due.countResting(),
+    countRuns: async () => due.countRuns(),
   };
+}
+
+/** What the reads of a store need of it. */
+interface Reading {
+  readonly reader: StoredReader;
+  readonly clock: Clock;
 }
 
 function topics({ driver, encryption }: Parts, clock: Clock): Partial<EventStore> {
   const { topics } = driver;
-  if (!topics || !driver.listDue) return {};
+  if (!topics || !driver.due) return {};
   return {
     expect: async (claim, wait) => topics.expect(expectWrite(claim, wait, encryption)),
     signal: async (signal) => {
@@ -321,21 +328,16 @@ function topics({ driver, encryption }: Parts, clock: Clock): Partial<EventStore
   };
 }
 
-function history(
+function historyStore(
+  history: HistoryDriver,
   { driver, encryption, bodies, sweep }: Parts,
-  reader: StoredReader,
-  threads: Threads | undefined,
-): Partial<HistoryStore> {
-  if (!driver.listEnded || !driver.loadEnded) return {};
+  { reader, threads }: Pick<Reading, 'reader'> & { readonly threads: Threads | undefined },
+): HistoryStore {
   const { isDead } = writing(driver);
   return {
     end: async (claim, options) => {
-      const { undelivered, isCounted, ...rest } = options;
-      const marks = {
-        ...(driver.deliveries ? { undelivered } : {}),
-        isCounted: isCounted && driver.totals !== undefined,
-      };
-      const write = endWrite(claim, { ...rest, ...marks }, encryption);
+      const { undelivered, ...rest } = options;
+      const write = endWrite(claim, { ...rest, ...(driver.deliveries ? { undelivered } : {}) }, encryption);
       const { turn } = options;
       const admitted = turn && threads ? await threads.end({ ...turn, runId: claim.runId }, write) : undefined;
       if (!turn || !threads) await driver.write(write);
@@ -343,28 +345,25 @@ function history(
       sweep.begin();
       return admitted ? { admitted } : {};
     },
-    listEnded: async (page) => reader.ended(page),
+    list: async (page) => reader.ended(page),
     erase: async (runId) => {
       const decide = historyRules.eraseRun(checkRunId(runId), { isDead });
       await driver.write({ kind: 'erase', runId, decide, size: 0, hasClaim: false });
       bodies.forget(runId);
     },
-    ...(driver.forgetEnded
-      ? { forgetEnded: async ({ dryRun = false } = {}) => driver.forgetEnded?.({ dryRun }) ?? 0 }
-      : {}),
-    ...(driver.totals ? { totals: async (range = {}) => totalsIn(driver, range) } : {}),
+    forget: async ({ dryRun = false } = {}) => history.forget({ dryRun }),
+    totals: async (range = {}) => totalsIn(await history.totals(range)),
   };
 }
 
-async function totalsIn(driver: StoreDriver, range: TotalsRange): Promise<DayTotals[]> {
-  const rows = (await driver.totals?.(range)) ?? [];
+function totalsIn(rows: readonly TotalsRow[]): DayTotals[] {
   const placeOf = ({ day, status }: TotalsRow) => `${day} ${status}`;
   return rows.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(dayTotalsOf);
 }
 
 function threadsOf({ driver, encryption, bodies }: Parts, reader: StoredReader, clock: Clock): Threads | undefined {
-  const { threads, listDue, loadEnded } = driver;
-  if (!threads || !listDue || !loadEnded) return undefined;
+  const { threads, due, history } = driver;
+  if (!threads || !due || !history) return undefined;
   return new Threads({
     driver: threads,
     encryption,
@@ -384,16 +383,14 @@ function endWrite(claim: Claim, options: EndOptions, encryption: Encryption): St
   return { kind: 'end', runId, decide: historyRules.endRun(claim, toEnd), size, hasClaim: true };
 }
 
-function journal({ driver, encryption }: Parts, reader: StoredReader): Partial<JournalStore & PartStore> {
-  const { journal } = driver;
-  if (!journal) return {};
+function journalStore(journal: JournalDriver, encryption: Encryption, reader: StoredReader): JournalStore {
   return {
     publish: async (runId, entries, { claim, signal }) => {
       signal?.throwIfAborted();
       const rows = journalRows(checkRunId(runId), entries, encryption);
       if (rows.length > 0) await journal.publish({ claim, rows }, signal);
     },
-    readEvents: async (runId, page) => reader.events(checkRunId(runId), page),
+    read: async (runId, page) => reader.events(checkRunId(runId), page),
     loadPart: async (runId, options) => reader.part(checkRunId(runId), options),
   };
 }

@@ -1,6 +1,5 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { Message } from '../values/message.ts';
-import type { HistoryStore } from './port.ts';
 
 /** Names a thread: an id is one of its caller, and no other caller finds it. */
 export interface ThreadKey {
@@ -116,10 +115,10 @@ export interface ThreadPlaceOf {
 }
 
 /**
- * A store that keeps conversations. A thread is a list of turns, each of them a run; their messages stay in the records of the
+ * The conversations of a store. A thread is a list of turns, each of them a run; their messages stay in the records of the
  * runs, which are kept as long as the thread.
  */
-export interface ThreadStore extends HistoryStore {
+export interface ThreadStore {
   /**
    * Adds a message to its thread, in one commit: its run begins (`started`; its first record is due at once), or waits for its
    * turn (`queued`), or the live run gets it (`steered`). One that the thread has already changes nothing (`known`).
@@ -127,13 +126,13 @@ export interface ThreadStore extends HistoryStore {
    */
   admit(turn: TurnToAdmit): Promise<Admission>;
   /** The messages of the begun turns, in order; an unknown thread has none. */
-  readThread(key: ThreadKey, options?: ReadThreadOptions): Promise<readonly ThreadMessage[]>;
+  read(key: ThreadKey, options?: ReadThreadOptions): Promise<readonly ThreadMessage[]>;
   /** The messages of a thread before `upTo` as a model gets them: the newest compaction, and the messages after it. */
-  historyOf(key: ThreadKey, upTo: number): Promise<readonly Message[]>;
+  history(key: ThreadKey, upTo: number): Promise<readonly Message[]>;
   /** The turn of a message or of a run. */
   turnOf(key: ThreadKey, of: { readonly messageId: string } | { readonly runId: string }): Promise<ThreadTurn | null>;
-  /** The first record of the run of a message that waits for its turn; null: no such message waits. A store may lack it. */
-  queuedRun?(runId: string): Promise<RunCheckpoint | null>;
+  /** The first record of the run of a message that waits for its turn; null: no such message waits. */
+  queuedRun(runId: string): Promise<RunCheckpoint | null>;
   /** The begun turns, the newest first; `waiting`: those of messages that wait instead, in any order. */
   turns(
     key: ThreadKey,
@@ -143,7 +142,7 @@ export interface ThreadStore extends HistoryStore {
    * One page of threads, the last changed first.
    * @param options.heldUp only those in which messages wait; a store may leave out those whose live run is due at some time
    */
-  listThreads(options?: ListThreadsOptions & { readonly heldUp?: boolean }): Promise<readonly ThreadLine[]>;
+  list(options?: ListThreadsOptions & { readonly heldUp?: boolean }): Promise<readonly ThreadLine[]>;
   /**
    * Drops the turns after a message, with the records of their runs.
    * @throws {THREAD_BUSY} beside a live run @throws {THREAD_MISSING}
@@ -158,5 +157,5 @@ export interface ThreadStore extends HistoryStore {
    * Removes the messages that wait, then the turns with the records of their runs, except those that a fork uses.
    * @returns the live run, which must end first; undefined = the thread is removed
    */
-  deleteThread(key: ThreadKey): Promise<string | undefined>;
+  delete(key: ThreadKey): Promise<string | undefined>;
 }

@@ -55,11 +55,11 @@ describe('runs', () => {
     const { audit, store } = someAudit();
     for (let i = 0; i < 1_200; i++) await endRun(store, `run-${i}`);
     const pages: number[] = [];
-    const listEnded: typeof store.listEnded = async (page) => {
+    const list: typeof store.history.list = async (page) => {
       pages.push(page.limit);
-      return store.listEnded(page);
+      return store.history.list(page);
     };
-    const watched = createAudit({ store: Object.assign({ ...store }, { listEnded }) });
+    const watched = createAudit({ store: { ...store, history: { ...store.history, list } } });
     expect(new Set(ids(await watched.runs({ limit: 5_000 }))).size).toBe(1_200);
     expect(pages).toEqual([500, 500, 500]);
     expect(await audit.runs()).toHaveLength(100);
@@ -114,7 +114,7 @@ describe('totals', () => {
   test('of days stay when their runs are erased; those of agents and callers do not (supervision 5)', async () => {
     const { audit, store } = await filled();
     const before = await audit.totals({ by: 'day' });
-    for (const runId of ['r1', 'r2', 'r3', 'r4', 'r5']) await store.erase(runId);
+    for (const runId of ['r1', 'r2', 'r3', 'r4', 'r5']) await store.history.erase(runId);
     expect(await audit.totals({ by: 'day' })).toEqual(before);
     expect(await audit.totals({ by: 'caller' })).toEqual([]);
     expect(await audit.runs()).toEqual([]);

@@ -221,12 +221,12 @@ describe('retention', () => {
   ] as const)('%s', async ([_, retained, until]) => {
     const store = memoryStore({ clock: testClock(noon) });
     const kept: number[] = [];
-    const end: typeof store.end = async (claim, options) => {
+    const end: typeof store.history.end = async (claim, options) => {
       kept.push(options.keepUntil);
-      return store.end(claim, options);
+      return store.history.end(claim, options);
     };
     const retention = retained === undefined ? {} : { audit: retained };
-    const { executor } = host([reply('a')], { retention, store: Object.assign({ ...store }, { end }) });
+    const { executor } = host([reply('a')], { retention, store: { ...store, history: { ...store.history, end } } });
     await executor.run(agent, { prompt: 'One.', runId: 'run' });
     await executor.shutdown();
     expect(kept).toEqual([until]);
@@ -261,11 +261,11 @@ test('for the audit alone no event is written that is only of interest while it 
     const clock = testClock(noon);
     const store = memoryStore({ clock });
     const types: string[] = [];
-    const publish: typeof store.publish = async (runId, entries, options) => {
+    const publish: typeof store.journal.publish = async (runId, entries, options) => {
       types.push(...entries.map(({ event }) => event.type));
-      return store.publish(runId, entries, options);
+      return store.journal.publish(runId, entries, options);
     };
-    const checkpoints = Object.assign({ ...store }, { publish });
+    const checkpoints = { ...store, journal: { ...store.journal, publish } };
     const { executor } = host([callTool('lookup', { id: '1' }), hang()], { store: checkpoints, clock, ...options });
     const run = await executor.start(agent, { prompt: 'One.' });
     for await (const event of run.events()) if (event.type === 'step.started' && event.step === 2) break;

@@ -1,5 +1,5 @@
 import { type CheckpointStore, createAudit, memoryStore, type RunOutcome } from 'pawl';
-import type { HistoryStore } from 'pawl/stores/kit';
+import type { KeepingStore } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { noUsage } from '../../src/values/usage.ts';
@@ -22,7 +22,7 @@ export async function endRun(store: CheckpointStore, runId: string, ending: Endi
   const { callerId = 'ada', agentId = 'researcher', parentRunId = '', startedAt: beganAt = noon } = ending;
   const { status = 'ok', tokens = 10 } = ending;
   const meta = { ...sampleMeta(runId), callerId, agentId, parentRunId };
-  const history = store as HistoryStore;
+  const history = store as KeepingStore;
   const claim = await history.claim(runId, 'us', 60_000);
   if (!claim) throw new Error('held');
   await history.save({ ...sampleRecord(runId), meta, beganAt }, { claim });
@@ -36,7 +36,7 @@ export async function endRun(store: CheckpointStore, runId: string, ending: Endi
     run,
     ...(status === 'ok' ? {} : { error }),
   } as RunOutcome;
-  await history.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
+  await history.history.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
 }
 
 /** An audit of a store in memory, on a clock that stands still. */

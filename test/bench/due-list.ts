@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { TakenRun, TakingStore } from '../../src/store/port.ts';
+import type { RestingStore, TakenRun } from '../../src/store/due-port.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
@@ -16,7 +16,7 @@ const QUIET = 50;
 const wish = { owner: 'bench', ttlMs: 600_000, limit: 16 };
 
 /** Opens a store in which copies of a run are due, measures it, and closes it. */
-type WithDue = (copies: Copies, measure: (store: TakingStore) => Promise<Row>) => Promise<Row>;
+type WithDue = (copies: Copies, measure: (store: RestingStore) => Promise<Row>) => Promise<Row>;
 
 /** What taking costs behind a long list of due runs, and when the quiet tenants behind a noisy one begin. */
 export async function dueListRows(server: PostgresServer | undefined): Promise<Row[]> {
@@ -50,11 +50,11 @@ function postgresOn(server: PostgresServer): [string, WithDue] {
 }
 
 /** 41 calls; the first ones find out that the list is long. */
-async function takingRow(name: string, store: TakingStore): Promise<Row> {
+async function takingRow(name: string, store: RestingStore): Promise<Row> {
   const times: number[] = [];
   for (let i = 0; i < 44; i++) {
     const startedAt = performance.now();
-    const { claims } = await store.takeDue(wish);
+    const { claims } = await store.due.take(wish);
     times.push(performance.now() - startedAt);
     if (claims.length < wish.limit) throw new Error(`takeDue gave ${claims.length} of ${wish.limit} runs`);
   }
@@ -64,10 +64,10 @@ async function takingRow(name: string, store: TakingStore): Promise<Row> {
   return { what, value: median(counted), unit: 'ms', budget: 5, note };
 }
 
-async function noisyRow(name: string, store: TakingStore): Promise<Row> {
+async function noisyRow(name: string, store: RestingStore): Promise<Row> {
   const taken: TakenRun[] = [];
   const quiet = () => taken.filter(({ run }) => run.fairKey !== 'noisy').length;
-  while (quiet() < QUIET && taken.length < 1_000) taken.push(...(await store.takeDue(wish)).claims);
+  while (quiet() < QUIET && taken.length < 1_000) taken.push(...(await store.due.take(wish)).claims);
   const last = taken.findLastIndex(({ run }) => run.fairKey !== 'noisy') + 1;
   const note = `runs that are taken until each of ${QUIET} tenants with one run has begun, behind 10,000 of one tenant`;
   return { what: `a noisy tenant, ${name}`, value: last, unit: 'runs', budget: 2 * QUIET, note };

@@ -15,7 +15,7 @@ const executor = createExecutor({
   store,
   onOutcome: ({ runId, status }) => console.log(`${status} ${runId}`),
 });
-await store.listDue({ limit: 1 });
+await store.due.list({ limit: 1 });
 console.log('ready');
 for await (const line of createInterface({ input: process.stdin })) {
   if (line === 'go') executor.work({ concurrency: 32, dueMs: 50 });

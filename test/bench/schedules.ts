@@ -53,8 +53,11 @@ async function costOf(
           return store.schedules.list();
         },
       },
-      listDue: async () => ({ now: clock.now(), runs: [] }),
-      takeDue: async () => ({ now: clock.now(), claims: [] }),
+      due: {
+        ...store.due,
+        list: async () => ({ now: clock.now(), runs: [] }),
+        take: async () => ({ now: clock.now(), claims: [] }),
+      },
       // Each earlier run has ended, as far as its schedule can see.
       load: async (...given: Parameters<typeof store.load>) => {
         await store.load(...given);

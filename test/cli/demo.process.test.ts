@@ -95,7 +95,7 @@ test.concurrent('the demo has an approval that outlives its process: another pro
   expect(await store.load('demo')).toBeNull();
   // Studio shows all of it: its record and its events are kept.
   expect(await store.load('demo', { ended: true })).toMatchObject({ outcome: { status: 'ok' } });
-  const page = await store.readEvents('demo', { after: 0, limit: 10 });
+  const page = await store.journal.read('demo', { after: 0, limit: 10 });
   expect(page?.entries.length).toBeGreaterThan(0);
   await store.close();
 });

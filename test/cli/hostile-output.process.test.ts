@@ -149,7 +149,7 @@ describe.concurrent('what a model and a tool say', () => {
     const outcome = { ...sampleOutcome('r'), status: 'error', output: HOSTILE, error, run: { meta } } as RunOutcome;
     const claim = (await store.claim('r', 'me', 60_000)) as Claim;
     await store.save({ ...sampleRecord('r'), meta, outcome }, { claim });
-    await store.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
+    await store.history.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
     for (const args of [
       ['show', 'r'],
       ['list', '--all'],

@@ -119,7 +119,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
     const claim = await store.claim(runId, 'us', 600_000);
     if (!claim) throw new Error('held');
     await store.save(interruptedRun({ runId }), { claim });
-    await store.end(claim, { outcome: outcome(runId), keepUntil, outcomeUntil: 0 });
+    await store.history.end(claim, { outcome: outcome(runId), keepUntil, outcomeUntil: 0 });
   }
   await sleep(soon + 100 - Date.now());
   const args = ['prune', '--store', path, '--parked', '--quarantined', '--older-than', '30d'];
@@ -142,7 +142,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   });
   expect(await listed(store)).toEqual(['held', 'newer', 'sealed', 'waits', 'young']);
   expect(await store.outcome('ended')).not.toBeNull();
-  expect((await store.listEnded({ limit: 9 })).map(({ runId }) => runId)).toEqual(['kept']);
+  expect((await store.history.list({ limit: 9 })).map(({ runId }) => runId)).toEqual(['kept']);
   await store.close();
 });
 

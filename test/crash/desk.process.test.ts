@@ -142,7 +142,7 @@ test(
     }
     expect(paid.get('approvedlast')).toHaveLength(1);
     expect([...codes].filter((code) => !expected.has(code))).toEqual([]);
-    expect(await store.countResting()).toBe(0);
+    expect(await store.due.countResting()).toBe(0);
     await person.shutdown();
     await store.close();
   },

@@ -98,7 +98,7 @@ describe.skipIf(torture === 1 || whyNoPostgres)('a fleet that works for long', (
         }
       };
       await Promise.all([admission(), replacement()]);
-      while ((await store.listInterrupted()).length > 0 || (await store.countResting()) > 0) await sleep(1_000);
+      while ((await store.listInterrupted()).length > 0 || (await store.due.countResting()) > 0) await sleep(1_000);
       codes.push(...(await Promise.all([...staying, ...replaced].map((hand) => hand.leave()))));
 
       const ends = all.flatMap((hand) => hand.ends);

@@ -17,7 +17,7 @@ const moment = () => {
 };
 
 const inner = sqliteStore({ path: what === 'import' ? `${path}.import` : path });
-const writes = ['claim', 'save', 'append', 'end', 'release', 'renew', 'leave'];
+const writes = ['claim', 'save', 'append', 'history.end', 'release', 'renew', 'due.leave'];
 const store = wrapStore(inner, (name, call) =>
   !writes.includes(name)
     ? call

@@ -70,11 +70,14 @@ function noting(store: PostgresStore): PostgresStore {
   };
   return {
     ...store,
-    takeDue: async (options) => {
-      const taken = await store.takeDue(options);
-      for (const { runId, attempts, epoch } of taken.claims)
-        note('taken', runId, job.version, attempts, process.pid, epoch);
-      return taken;
+    due: {
+      ...store.due,
+      take: async (options) => {
+        const taken = await store.due.take(options);
+        for (const { runId, attempts, epoch } of taken.claims)
+          note('taken', runId, job.version, attempts, process.pid, epoch);
+        return taken;
+      },
     },
     claim: async (runId, ...rest) => {
       const claim = await store.claim(runId, ...rest);

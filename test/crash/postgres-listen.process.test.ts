@@ -28,7 +28,7 @@ describe.skipIf(whyNoPostgres)('a process that listens for due runs and polls ea
     };
     const begun = performance.now();
     // The tables are there before the first look.
-    await fleet.store.listDue({ limit: 1 });
+    await fleet.store.due.list({ limit: 1 });
     const worker = fleet.begin();
     await fleet.until('it listens', async () => (await listening(fleet)).length === 1, SOON_MS);
     // The looks that follow its begin, and that of LISTEN, are over.

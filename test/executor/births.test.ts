@@ -205,7 +205,7 @@ test.for([
       const { outcome, ...open } = record;
       await store.save(open);
       const claim = await store.claim(runId, 'o', HOUR);
-      if (claim && outcome) await store.end(claim, { outcome, keepUntil: Number.MAX_SAFE_INTEGER });
+      if (claim && outcome) await store.history.end(claim, { outcome, keepUntil: Number.MAX_SAFE_INTEGER });
     }
   }
   expect(await executor.history()).toHaveLength(2);

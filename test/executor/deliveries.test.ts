@@ -31,7 +31,7 @@ function world(options: HostOptions = {}) {
 async function rests({ clock, store }: ReturnType<typeof world>) {
   await until(async () => {
     await clock.advance(100);
-    return (await store.countResting()) === 1;
+    return (await store.due.countResting()) === 1;
   });
 }
 

@@ -1,10 +1,11 @@
 import { type CheckpointStore, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { type MethodName, wrapStore } from '../../src/store/read-only.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind, replies } from '../fixtures/left-runs.ts';
-import { plainStore, withoutTakeDue } from '../fixtures/watched-store.ts';
+import { plainStore, withoutDue } from '../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 
@@ -51,14 +52,14 @@ describe("a host's own list of interrupted runs", () => {
     expect(skipped).toEqual([{ runId: 'r0', reason }]);
   });
 
-  test.for([null, 7, 'r0', undefined])('may contain %s, which hides no other run', async (entry) => {
+  test.for([null, 7, 'r0', undefined] as const)('may contain %s, which hides no other run', async (entry) => {
     const store = await leftBehind(1);
     const listInterrupted = async () => [entry as never, ...(await store.listInterrupted())];
     const host = hostOf({ script: replies(1), tools, store: { ...plainStore(store), listInterrupted } });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
   });
 
-  test.for([undefined, null, {}, 'none'])(
+  test.for([undefined, null, {}, 'none'] as const)(
     'that is %s is STORE_UNAVAILABLE, and the message says what is expected',
     async (answer) => {
       const store = { ...memoryStore(), listInterrupted: async () => answer as never };
@@ -70,13 +71,13 @@ describe("a host's own list of interrupted runs", () => {
   );
 });
 
-const refusing = (method: string, error: unknown, store = memoryStore()): CheckpointStore =>
-  ({ ...store, [method]: async () => Promise.reject(error) }) as CheckpointStore;
+const refusing = (method: MethodName, error: unknown, store: CheckpointStore = memoryStore()): CheckpointStore =>
+  wrapStore(store, (name, call) => (name === method ? () => Promise.reject(error) : call));
 
 const down = { code: 'STORE_UNAVAILABLE', cause: { message: 'ECONNREFUSED' } };
 
 describe("a plain error of a host's store", () => {
-  test.for(['load', 'claim', 'outcome'])(
+  test.for(['load', 'claim', 'outcome'] as const)(
     'is STORE_UNAVAILABLE with its cause where %s ends a start by it',
     async (method) => {
       const { status, error } = await hostOf({ store: refusing(method, new Error('ECONNREFUSED')) }).run({
@@ -87,14 +88,17 @@ describe("a plain error of a host's store", () => {
     },
   );
 
-  test.for(['load', 'claim'])('is STORE_UNAVAILABLE with its cause where %s ends a resume by it', async (method) => {
-    const checkpoints = refusing(method, new Error('ECONNREFUSED'), withoutTakeDue(await leftBehind(1)));
-    const { failed } = await hostOf({ tools, store: checkpoints }).executor.recover();
-    expect(failed).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: store.${method} failed: ECONNREFUSED` }]);
-  });
+  test.for(['load', 'claim'] as const)(
+    'is STORE_UNAVAILABLE with its cause where %s ends a resume by it',
+    async (method) => {
+      const checkpoints = refusing(method, new Error('ECONNREFUSED'), withoutDue(await leftBehind(1)));
+      const { failed } = await hostOf({ tools, store: checkpoints }).executor.recover();
+      expect(failed).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: store.${method} failed: ECONNREFUSED` }]);
+    },
+  );
 
-  test('makes recover() claim each run by itself, where takeDue fails (engine 16)', async () => {
-    const store = refusing('takeDue', new Error('ECONNREFUSED'), await leftBehind(3));
+  test('makes recover() claim each run by itself, where due.take fails (engine 16)', async () => {
+    const store = refusing('due.take', new Error('ECONNREFUSED'), await leftBehind(3));
     const { resumed, failed } = await hostOf({ tools, store, script: replies(3) }).executor.recover();
     expect([resumed.length, failed]).toEqual([3, []]);
   });
@@ -106,7 +110,7 @@ describe("a plain error of a host's store", () => {
     await expect(recovering).rejects.toMatchObject({ cause: plain });
   });
 
-  test.for(['save', 'append', 'delete', 'keepOutcome'])(
+  test.for(['save', 'append', 'delete', 'keepOutcome'] as const)(
     'is logged and published as STORE_UNAVAILABLE, from %s',
     async (method) => {
       const script = [callTool('look'), reply('done')];

@@ -27,7 +27,7 @@ describe('the outcome of a run', () => {
     const store = watchedStore(
       {
         before: async ({ method }) => {
-          if (method === 'delete' || method === 'end') found = await inner.load('r');
+          if (method === 'delete' || method === 'history.end') found = await inner.load('r');
         },
       },
       inner,
@@ -270,7 +270,7 @@ describe('the outcome of a run', () => {
 describe('an error while finalising', () => {
   const readOnly = () =>
     watchedStore({
-      before: ({ method }) => ['delete', 'end'].includes(method) && Promise.reject(new Error('read-only')),
+      before: ({ method }) => ['delete', 'history.end'].includes(method) && Promise.reject(new Error('read-only')),
     });
 
   test.for([
@@ -328,7 +328,7 @@ describe('an error while finalising', () => {
     const host = hostOf({ script: [() => new Promise(() => {})], store });
     const run = await host.start({ runId: 'r' });
     await run.cancel();
-    expect(store.methods).toContain('end');
+    expect(store.methods).toContain('history.end');
     const signals = store.log.flatMap(({ args }) =>
       args.map((arg) => (arg as { signal?: AbortSignal } | undefined)?.signal),
     );

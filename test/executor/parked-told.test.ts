@@ -33,7 +33,7 @@ async function left({ attempts = 0, clock = testClock(1_000) } = {}) {
 }
 
 async function journaled(store: Awaited<ReturnType<typeof left>>['store']): Promise<RunEvent[]> {
-  const { entries = [] } = (await store.readEvents('r', { limit: 100 })) ?? {};
+  const { entries = [] } = (await store.journal.read('r', { limit: 100 })) ?? {};
   return entries.map(({ event }) => event as RunEvent).filter(({ type }) => ['run.parked', 'run.ended'].includes(type));
 }
 

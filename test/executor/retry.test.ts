@@ -199,7 +199,7 @@ describe('executor.retry', () => {
     const options = { store, audit: true, tools: [toolOf('look')] };
     const first = await hostOf({ ...options, script: [callTool('look'), refused()] }).run(request);
     const next = await (await hostOf({ ...options, script: [reply('done')] }).executor.retry('r')).result;
-    const totals = (await store.totals?.()) ?? [];
+    const totals = (await store.history.totals?.()) ?? [];
     expect(totals.map(({ status, iterations }) => [status, iterations])).toEqual([
       ['error', 1],
       ['ok', 1],
@@ -280,7 +280,7 @@ describe('executor.retry', () => {
         await hostOf({ store, agent: { id: 'other' }, script: [refused()] }).run(request);
         expect(await codeOf()).toBe('AGENT_NOT_FOUND');
         await host.executor.control('r').retry({ by: { id: 'ada' } });
-        expect((await store.listDue({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
+        expect((await store.due.list({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
       }
     },
   );

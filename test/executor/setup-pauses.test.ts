@@ -47,7 +47,7 @@ describe('a process whose setup is broken', () => {
     expect(await takenAfter(3_000)).toBe(2);
     expect(await takenAfter(55_000)).toBe(2);
     expect(await takenAfter(8_000)).toBe(3);
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs.map(({ dueAt, attempts }) => [dueAt, attempts])).toEqual(Array(6).fill([0, 0]));
     await bad.executor.shutdown();
   });

@@ -37,20 +37,29 @@ function sleeper(inner: Memory, during: Method) {
     },
     inner,
   );
-  const { claim, takeDue } = store;
-  store.claim = async (...args) => {
-    const granted = await claim(...args);
-    if (granted) claims.push(granted);
-    return granted;
-  };
-  store.takeDue = async (wish) => {
-    const taken = await takeDue(wish);
-    claims.push(...taken.claims);
-    return taken;
+  const {
+    claim,
+    due: { take },
+  } = store;
+  const noting = {
+    ...store,
+    claim: async (...args: Parameters<typeof claim>) => {
+      const granted = await claim(...args);
+      if (granted) claims.push(granted);
+      return granted;
+    },
+    due: {
+      ...store.due,
+      take: async (...args: Parameters<typeof take>) => {
+        const taken = await take(...args);
+        claims.push(...taken.claims);
+        return taken;
+      },
+    },
   };
   const delivered: RunOutcome[] = [];
   return {
-    ...{ store, delivered, asleep },
+    ...{ store: noting, delivered, asleep },
     onOutcome: (outcome: RunOutcome) => void delivered.push(outcome),
     /** As when its lease has run out while it slept. */
     loses: () => inner.release(claims[0] as Claim),

@@ -77,7 +77,7 @@ describe('due runs of an agent that no process has', () => {
     const warned: string[] = [];
     const executor = createExecutor({
       ...{ models: { fast: scriptedModel([]) }, clock, logger: { warn: (message) => void warned.push(message) } },
-      store: Object.assign({ ...store }, { listDue: () => Promise.reject(new Error('the store is away')) }),
+      store: { ...store, due: { ...store.due, list: () => Promise.reject(new Error('the store is away')) } },
     });
     executor.work();
     for (let i = 0; i < 130; i++) await clock.advance(1_000);

@@ -57,7 +57,7 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
       warned,
     ];
     for (const each of shown) expect(JSON.stringify(each)).toContain('pay: [hidden]');
-    shown.push(await store.readEvents('r', { after: -1, limit: 100 }));
+    shown.push(await store.journal.read('r', { after: -1, limit: 100 }));
     expect(JSON.stringify(shown)).not.toContain('it broke');
     await executor.shutdown();
     // Another process has the redacted reason, and its model the sentence without it.

@@ -75,7 +75,7 @@ test.for(stores)(
       .toMatchObject({ status: 'ok', output: 'root(mid(leaf(paid 700)))' });
     await expect.poll(() => store.load(root)).toBeNull();
     expect([first.paid, second.paid, third.paid]).toEqual([[], [], [700]]);
-    expect(await store.countResting()).toBe(0);
+    expect(await store.due.countResting()).toBe(0);
     for (const { executor } of [second, third]) await executor.shutdown();
   },
 );

@@ -40,7 +40,7 @@ describe('the end of a child', () => {
       {
         after: ({ method, args }) => {
           const [claim] = args as [{ runId: string }];
-          return method === 'leave' && claim.runId === leaf ? left.pass() : undefined;
+          return method === 'due.leave' && claim.runId === leaf ? left.pass() : undefined;
         },
       },
     );

@@ -205,7 +205,7 @@ describe('sleep', () => {
     await clock.advance(10 * DAY);
     const third = boot(tool(), seldom);
     await restart(world, second, third);
-    expect([await store.countResting(), begun]).toEqual([1, []]);
+    expect([await store.due.countResting(), begun]).toEqual([1, []]);
     await clock.advance(10 * DAY + DAY / 6);
     expect(await outcomeOf(store)).toMatchObject({ status: 'ok', output: 'done' });
     expect(begun).toHaveLength(1);
@@ -346,7 +346,7 @@ describe('the rules over restarts', () => {
     const run = await host.start({ runId: 'r' });
     const heard = heardOf(run);
     await clock.advance(60_000);
-    expect(await store.countResting()).toBe(0);
+    expect(await store.due.countResting()).toBe(0);
     const [opened] = ofType(heard.events, 'wait.opened');
     await host.executor.control('r').answer(opened?.wait.id ?? '', 'well');
     await clock.advance(100);

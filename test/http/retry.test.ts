@@ -39,6 +39,6 @@ describe('POST /runs/:runId/retry', () => {
     await hostOf({ store, agent: { id: 'other' }, script: [refused] }).run({ runId: 'r', callerId: 'ada' });
     const host = webHost({ store });
     expect(await host.ask('/runs/r/retry', { body: {} })).toMatchObject({ status: 202, body: { state: 'due' } });
-    expect((await store.listDue({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
+    expect((await store.due.list({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
   });
 });

@@ -6,6 +6,7 @@ import { memoryStore } from 'pawl';
 import { exportRuns, importRuns, type LabFile, type RecordedRun, readRun, readRuns, replay } from 'pawl/lab';
 import { callTool, reply } from 'pawl/testing';
 import { afterAll, expect, test } from 'vitest';
+import { wrapStore } from '../../src/store/read-only.ts';
 import { seed, torture } from '../crash/random.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { agentsOf, histories, recordingsOf } from './histories.ts';
@@ -197,12 +198,15 @@ test('a start under the id of an imported run is refused, and its record stays (
 test('an import that was cut off between its two writes is completed by the next one, and no process continues the run (lab 25)', async () => {
   const { lines, host, run } = await exported();
   const store = memoryStore();
-  const { end } = store;
-  store.end = () => Promise.reject(new Error('killed'));
+  let isKilled = true;
+  const dying = wrapStore(store, (name, call) => async (...args) => {
+    if (name === 'history.end' && isKilled) throw new Error('killed');
+    return call(...args);
+  });
   const outcomes: unknown[] = [];
-  const next = hostOf({ store, agents: [host.agent], onOutcome: (outcome) => void outcomes.push(outcome) });
+  const next = hostOf({ store: dying, agents: [host.agent], onOutcome: (outcome) => void outcomes.push(outcome) });
   await expect(importRuns(next.executor, lines)).rejects.toThrow('killed');
-  store.end = end;
+  isKilled = false;
   expect(await next.executor.due()).toMatchObject({ runs: [] });
   await next.executor.recover();
   expect(await next.executor.list()).toMatchObject([{ runId: 'r', status: 'parked' }]);

@@ -18,10 +18,10 @@ const writing: readonly Method[] = [
   'save',
   'append',
   'keepOutcome',
-  'end',
+  'history.end',
   'delete',
   'release',
-  'leave',
+  'due.leave',
   'limits.takeTurns',
 ];
 const rules = [{ by: 'model', requestsPerMinute: 6 }] as const;

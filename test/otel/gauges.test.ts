@@ -18,7 +18,7 @@ async function filled(store: ReturnType<typeof memoryStore>, now: number): Promi
   if (!claim) throw new Error('no claim');
   const wait = { id: 'w', kind: 'event', createdAt: 1, step: 1, name: 'payment', key: '7' } as const;
   await store.save(sampleRecord('waits', { waiting: { waits: [wait], settled: [] } }), { claim });
-  await store.leave(claim, { readUpTo: 0 });
+  await store.due.leave(claim, { readUpTo: 0 });
 }
 
 describe('executor.stats', () => {
@@ -33,7 +33,7 @@ describe('executor.stats', () => {
   test('reads the store once, and writes nothing (otel 21)', async () => {
     const store = watchedStore();
     await hostOf({ store }).executor.stats();
-    expect(store.methods).toEqual(['countRuns']);
+    expect(store.methods).toEqual(['due.countRuns']);
   });
 
   test.for<[string, CheckpointStore | undefined, string]>([
@@ -41,7 +41,7 @@ describe('executor.stats', () => {
     ['with a store that cannot count', plainStore(), 'UNSUPPORTED'],
     [
       'with a store whose answer is nonsense',
-      { ...plainStore(), countRuns: async () => ({ live: 'many' }) } as CheckpointStore,
+      { ...plainStore(), due: { ...memoryStore().due, countRuns: async () => ({ live: 'many' }) as never } },
       'STORE_UNAVAILABLE',
     ],
   ])('%s rejects with a code (otel 21)', async ([, store, code]) => {
@@ -73,7 +73,7 @@ describe('the gauges of a store', () => {
     const store = watchedStore({}, memoryStore({ clock }));
     const { tracing, read } = measuring();
     hostOf({ store, clock, tracing });
-    const reads = () => store.methods.filter((method) => method === 'countRuns').length;
+    const reads = () => store.methods.filter((method) => method === 'due.countRuns').length;
     for (let i = 0; i < 50; i++) await read();
     expect(reads()).toBe(1);
     await clock.advance(5_000);
@@ -84,7 +84,7 @@ describe('the gauges of a store', () => {
   test('of a store that does not answer have no value, but for pawl.store.up, which is 0 (otel 15)', async () => {
     const store = watchedStore({
       before: ({ method }) => {
-        if (method === 'countRuns') throw new Error('connection refused');
+        if (method === 'due.countRuns') throw new Error('connection refused');
       },
     });
     const { tracing, read } = measuring();

@@ -198,8 +198,8 @@ class FleetProcess {
     return wrapStore(store, (name, call) => async (...args) => {
       await this.#network();
       const answer = await call(...args);
-      if (name === 'takeDue') {
-        const { claims } = answer as Awaited<ReturnType<Store['takeDue']>>;
+      if (name === 'due.take') {
+        const { claims } = answer as Awaited<ReturnType<Store['due']['take']>>;
         notes.taken += claims.length;
         for (const claim of claims) noteClaim(claim);
       }

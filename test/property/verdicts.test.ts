@@ -156,7 +156,7 @@ async function letRest(store: ReturnType<typeof memoryStore>, { waits, parked }:
   if (parked || !['rests', 'answered', 'over'].includes(waits)) return;
   const claim = await store.claim(runId, 'elsewhere|0', 60_000);
   const attempts = (claim?.attempts ?? 1) - 1;
-  if (claim) await store.leave(claim, { dueAt: waitingOf(waits).wakeAt, readUpTo: 0, attempts });
+  if (claim) await store.due.leave(claim, { dueAt: waitingOf(waits).wakeAt, readUpTo: 0, attempts });
   if (waits === 'answered')
     await store.send(runId, { id: 'a', kind: 'answer', waitId: 'w', answer: { how: 'answer', value: 1 } });
 }

@@ -1,7 +1,7 @@
 import { memoryStore } from 'pawl';
 import type { Claim, OutcomeStore, OwningStore } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
-import { isDue, isTaking } from '../../src/store/capabilities.ts';
+import { isDue } from '../../src/store/capabilities.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import type { PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords, withTodaysId } from '../fixtures/pinned-ends.ts';
@@ -94,19 +94,19 @@ describe.for(stores)('a $name store as version $version left it', ({ version, pi
 
   test('has all of its runs for processes that take them (engine 16)', async () => {
     await using store = open(copyOfPinned(pin, version));
-    if (!isTaking(store)) return;
+    if (!isDue(store)) return;
     const wish = { owner: 'me', ttlMs: 60_000, limit: 100, version: 1 };
     const { records } = pinnedRecords(version);
     const agentIds = records.map(({ meta }) => meta.agentId);
-    expect((await store.takeDue({ ...wish, agentIds: ['none of them'] })).claims).toEqual([]);
-    const { claims } = await store.takeDue({ ...wish, agentIds });
+    expect((await store.due.take({ ...wish, agentIds: ['none of them'] })).claims).toEqual([]);
+    const { claims } = await store.due.take({ ...wish, agentIds });
     expect(claims.map(({ runId }) => runId).sort()).toEqual(records.map(({ meta }) => meta.runId).sort());
   });
 
   test('has all of its runs due, its command too, and they can rest (waiting 18)', async () => {
     await using store = open(copyOfPinned(pin, version));
     if (!isDue(store)) return;
-    const { runs } = await store.listDue({ limit: 100 });
+    const { runs } = await store.due.list({ limit: 100 });
     expect(runs.map(({ runId }) => runId).sort()).toEqual(
       pinnedRecords(version)
         .records.map(({ meta }) => meta.runId)
@@ -115,10 +115,10 @@ describe.for(stores)('a $name store as version $version left it', ({ version, pi
     for (const { runId } of runs) {
       const claim = (await store.claim(runId, 'me', 60_000)) as Claim;
       const leave = { dueAt: Number.POSITIVE_INFINITY, readUpTo: 0 };
-      expect(await store.leave(claim, leave)).toBe(runId !== 'single');
+      expect(await store.due.leave(claim, leave)).toBe(runId !== 'single');
       await store.release(claim);
     }
-    expect((await store.listDue({ limit: 100 })).runs.map(({ runId }) => runId)).toEqual(['single']);
+    expect((await store.due.list({ limit: 100 })).runs.map(({ runId }) => runId)).toEqual(['single']);
     expect(await store.listInterrupted({ status: 'waiting' })).toHaveLength(runs.length - 1);
   });
 

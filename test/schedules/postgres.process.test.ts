@@ -31,7 +31,7 @@ describe.skipIf(whyNoPostgres)('a tick in PostgreSQL', () => {
         expect(await store.schedules.note(scheduleOf(2, 'a'), runOf('a'))).toBe(true);
         expect(pool.fired).toBeGreaterThan(0);
         expect(await store.schedules.list()).toEqual([scheduleOf(2, 'a')]);
-        expect((await store.listDue({ limit: 5 })).runs.map(({ runId }) => runId)).toEqual(['a']);
+        expect((await store.due.list({ limit: 5 })).runs.map(({ runId }) => runId)).toEqual(['a']);
         // An equal write of another process is not taken for this one.
         expect(await store.schedules.note(scheduleOf(2, 'a'), runOf('a'))).toBe(false);
         await store.close();

@@ -4,7 +4,7 @@ import { scriptedModel } from 'pawl/testing';
 import { expect } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 
-export type ListingStore = Pick<MemoryStore, 'save' | 'claim' | 'leave' | 'listInterrupted'>;
+export type ListingStore = Pick<MemoryStore, 'save' | 'claim' | 'due' | 'listInterrupted'>;
 
 /** The year 2100. */
 const LATER = 4_102_444_800_000;
@@ -27,7 +27,7 @@ export async function fill(
     await store.save({ ...record, meta: { ...record.meta, callerId } });
     if (!resting.includes(i)) continue;
     const claim = await store.claim(runId, 'me', 60_000);
-    if (claim) await store.leave(claim, { dueAt: LATER, readUpTo: 0 });
+    if (claim) await store.due.leave(claim, { dueAt: LATER, readUpTo: 0 });
   }
 }
 

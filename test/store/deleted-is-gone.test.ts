@@ -186,7 +186,7 @@ test('an audit has nothing left of the runs that its retention has removed', asy
     expect(status).toBe('ok');
     await executor.shutdown();
     await store.forgetOutcomes?.();
-    await store.forgetEnded?.();
+    await store.history.forget?.();
     return (await createAudit({ store }).totals({ by: 'day' })).reduce((sum, { runs }) => sum + runs, 0);
   };
   expect(await run(`${SECRET} ${'x'.repeat(3_000)}`)).toBe(1);

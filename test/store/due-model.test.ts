@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { RestingStore } from '../../src/store/due-port.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, EventStore, TakingStore } from '../../src/store/port.ts';
+import type { AppendingStore, Claim, EventStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../src/testing/test-clock.ts';
 import { torture } from '../crash/random.ts';
 import { freshPath } from './sqlite/files.ts';
 
-type Store = AppendingStore & EventStore & TakingStore;
+type Store = AppendingStore & EventStore & RestingStore;
 
 interface World {
   /** Two connections to one storage. */
@@ -89,13 +90,13 @@ async function answer(
     // Which key has its turn is a matter of each process, so that all are taken.
     take: async () => {
       const wish = { owner: `host-${host}`, ttlMs: 25, limit: 10, ...(which === 0 ? {} : { version: which }) };
-      const { now, nextAt, claims: taken } = await store.takeDue(wish);
+      const { now, nextAt, claims: taken } = await store.due.take(wish);
       for (const { run: _, ...got } of taken) claims.set(`${host} ${got.runId}`, got);
       return [now, nextAt, taken.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))];
     },
-    held: () => store.heldUntil(runId),
+    held: () => store.due.heldUntil(runId),
     release: async () => claim && store.release(claim),
-    leave: async () => claim && store.leave(claim, { ...dueAt, readUpTo: read.get(runId) ?? 0, attempts: 0 }),
+    leave: async () => claim && store.due.leave(claim, { ...dueAt, readUpTo: read.get(runId) ?? 0, attempts: 0 }),
     send: () => store.send(runId, { id: `c${which}`, kind: 'steer', text: 'Hello.' }),
     read: async () => {
       const inbox = await store.inbox({ runId });
@@ -107,9 +108,9 @@ async function answer(
       await store.delete(runId, by);
       read.delete(runId);
     },
-    due: () => store.listDue({ limit: which + 1 }),
+    due: () => store.due.list({ limit: which + 1 }),
     list: () => store.listInterrupted(which === 0 ? { status: 'waiting' } : {}),
-    resting: () => store.countResting(),
+    resting: () => store.due.countResting(),
     expect: async () => claim && store.expect(claim, { waitId: `w${which}`, topic }),
     withdraw: async () => claim && store.expect(claim, { waitId: `w${which}`, topic: null }),
     signal: () => store.signal(signal),

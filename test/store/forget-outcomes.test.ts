@@ -77,7 +77,7 @@ test('a process that only looks for due runs removes what is over, 500 of a kind
   const left = () => store.forgetOutcomes?.({ dryRun: true });
   await clock.advance(120_000);
   expect(await left()).toBe(1_200);
-  await store.takeDue({ owner: 'w', ttlMs: 1_000, limit: 1 });
+  await store.due.take({ owner: 'w', ttlMs: 1_000, limit: 1 });
   const counts: unknown[] = [];
   for (let minute = 0; minute < 2; minute++) {
     await clock.advance(60_000);

@@ -10,7 +10,7 @@ const CHARS = 100_000;
 /** About how many characters of content a page has: the last message that is read may go beyond it. */
 const PAGE_CHARS = 2 ** 18 + CHARS;
 
-type JournalStore = Pick<MemoryStore, 'claim' | 'save' | 'append' | 'readEvents'>;
+type JournalStore = Pick<MemoryStore, 'claim' | 'save' | 'append' | 'journal'>;
 const stores: readonly (readonly [string, () => JournalStore])[] = [
   ['in memory', () => memoryStore()],
   ['in SQLite', () => sqliteStore({ path: ':memory:' })],
@@ -49,7 +49,7 @@ test.for(stores)(
     const seen: number[] = [];
     let pages = 0;
     for (let after = 0; ; pages++) {
-      const page = await store.readEvents('run', { after, limit: 500 });
+      const page = await store.journal.read('run', { after, limit: 500 });
       if (!page || page.next === after) break;
       expect(JSON.stringify(page).length).toBeLessThan(PAGE_CHARS);
       for (const { event } of page.entries) {

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import type { TakenRun, TakingStore } from '../../src/store/port.ts';
+import type { RestingStore, TakenRun } from '../../src/store/due-port.ts';
 import { type PostgresPool, postgresStore } from '../../src/store/postgres/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
@@ -47,16 +47,16 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** How many runs of quiet keys are among the first 100 that are taken. */
-async function quietAmong100(store: TakingStore, lot: number): Promise<number> {
+async function quietAmong100(store: RestingStore, lot: number): Promise<number> {
   const taken: TakenRun[] = [];
   while (taken.length < 100)
-    taken.push(...(await store.takeDue({ ...wish, limit: Math.min(lot, 100 - taken.length) })).claims);
+    taken.push(...(await store.due.take({ ...wish, limit: Math.min(lot, 100 - taken.length) })).claims);
   await Promise.all(taken.map((claim) => store.release(claim)));
   return taken.filter(({ run }) => run.fairKey !== 'noisy').length;
 }
 
-async function expectTurns(store: TakingStore): Promise<void> {
-  const { claims } = await store.takeDue(wish);
+async function expectTurns(store: RestingStore): Promise<void> {
+  const { claims } = await store.due.take(wish);
   expect(new Set(claims.map(({ run }) => run.fairKey)).size).toBe(16);
   for (const claim of claims) await store.release(claim);
 }
@@ -104,7 +104,7 @@ describe(`with ${DUE} due runs of ${KEYS} keys`, () => {
     db.close();
     expect(plans.filter((detail) => detail.includes('due_turns')).length).toBeGreaterThanOrEqual(3);
     expect(plans.filter((detail) => /^SCAN (due|d)\b/.test(detail) && !detail.includes('INDEX'))).toEqual([]);
-    if (torture > 1) expect(await timeOf(() => store.takeDue(wish))).toBeLessThan(5);
+    if (torture > 1) expect(await timeOf(() => store.due.take(wish))).toBeLessThan(5);
     await store.close();
   });
 
@@ -112,7 +112,7 @@ describe(`with ${DUE} due runs of ${KEYS} keys`, () => {
     const { statements, noted } = noting(server.pool());
     await using store = await openPostgres(spread, noted);
     await expectTurns(store);
-    await store.takeDue({ ...wish, limit: 1 });
+    await store.due.take({ ...wish, limit: 1 });
     // The first call finds out that there are many.
     expect(statements).toHaveLength(3);
     for (const { text, values } of statements) {
@@ -122,7 +122,7 @@ describe(`with ${DUE} due runs of ${KEYS} keys`, () => {
       // A table of 10,000 small rows is read as fast as 512 places of it are found.
       if (isOfMany || torture > 1) expect(plan).not.toMatch(/Seq Scan on (runs|starts)/);
     }
-    if (torture > 1) expect(await timeOf(() => store.takeDue(wish))).toBeLessThan(5);
+    if (torture > 1) expect(await timeOf(() => store.due.take(wish))).toBeLessThan(5);
   });
 });
 
@@ -179,7 +179,7 @@ describe('a process with 10,000 due runs of other agents before its own', () => 
       `UPDATE "${schema}".runs SET agent = 'another' WHERE body IN (SELECT body FROM "${schema}".runs ORDER BY body LIMIT 10000)`,
     );
     await server.sql(`VACUUM ANALYZE "${schema}".runs`);
-    const { claims } = await store.takeDue({ ...wish, agentIds, definitions: ['one', 'two'] });
+    const { claims } = await store.due.take({ ...wish, agentIds, definitions: ['one', 'two'] });
     expect(claims).toHaveLength(16);
     expect(statements).toHaveLength(own > 512 ? 2 : 1);
     for (const { text, values } of statements) {
@@ -211,7 +211,7 @@ describe('a process with 10,000 due runs of other agents before its own', () => 
     db.exec("UPDATE due SET agent = 'another' WHERE no >= 1000 AND no < 11000");
     texts.clear();
     // The statements are made when runs are first taken.
-    const taking = store.takeDue({ ...wish, agentIds, definitions: ['one', 'two'] });
+    const taking = store.due.take({ ...wish, agentIds, definitions: ['one', 'two'] });
     const { claims } = await taking.finally(() => {
       DatabaseSync.prototype.prepare = prepare;
     });
@@ -234,7 +234,7 @@ describe.skipIf(whyNoPostgres)('a process that finds nothing due in PostgreSQL',
     await store.save(sampleRecord('run'));
     expect(await store.claim('run', 'me', 600_000)).not.toBe(null);
     const before = await server.sql(`SELECT xmin, xmax, ctid FROM "${schema}".runs`);
-    expect((await store.takeDue(wish)).claims).toEqual([]);
+    expect((await store.due.take(wish)).claims).toEqual([]);
     expect(statements).toHaveLength(1);
     expect(await server.sql(`SELECT xmin, xmax, ctid FROM "${schema}".runs`)).toEqual(before);
   });

@@ -24,9 +24,9 @@ interface Times {
 async function leaveOne(store: EventStore): Promise<Times> {
   const claim = (await store.claim('run', 'me', 600_000)) as Claim;
   await store.save(sampleRecord('run', { waiting }), { claim });
-  await store.leave(claim, { dueAt: Date.now() + 1e9, readUpTo: 0 });
+  await store.due.leave(claim, { dueAt: Date.now() + 1e9, readUpTo: 0 });
   for (let i = 0; i < 20; i++) await store.save(sampleRecord(`due-${i}`));
-  return { due: await timeOf(() => store.listDue({ limit: 100 })), list: await timeOf(() => store.listInterrupted()) };
+  return { due: await timeOf(() => store.due.list({ limit: 100 })), list: await timeOf(() => store.listInterrupted()) };
 }
 
 /** The time of a call that nothing disturbs, ms: the eighth of 41. Others take the machine away at times. */
@@ -42,10 +42,10 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
 
 /** About as fast as with one resting run; in torture by the clock, too. */
 async function expectFast(store: EventStore, few: Times): Promise<void> {
-  expect(await store.countResting()).toBe(RESTING + 1);
-  expect((await store.listDue({ limit: 100 })).runs).toHaveLength(20);
+  expect(await store.due.countResting()).toBe(RESTING + 1);
+  expect((await store.due.list({ limit: 100 })).runs).toHaveLength(20);
   expect(await store.listInterrupted()).toHaveLength(20);
-  const [due, list] = [await timeOf(() => store.listDue({ limit: 100 })), await timeOf(() => store.listInterrupted())];
+  const [due, list] = [await timeOf(() => store.due.list({ limit: 100 })), await timeOf(() => store.listInterrupted())];
   expect(due).toBeLessThan(torture > 1 ? 5 : 10 * few.due + 5);
   expect(list).toBeLessThan(torture > 1 ? 50 : 10 * few.list + 50);
 }

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
+import type { KeepingStore } from '../../src/store/history-port.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
-import type { AppendingStore, HistoryStore } from '../../src/store/port.ts';
+import type { AppendingStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { freshPath } from './sqlite/files.ts';
 
 interface Opened {
-  readonly store: AppendingStore & HistoryStore;
+  readonly store: AppendingStore & KeepingStore;
   /** The storage opened anew, as after a shutdown. */
   reopen(): Promise<Opened>;
 }
@@ -57,10 +58,10 @@ async function play({ store }: Opened, { event, run }: Event, { model, kept }: M
     model.delete(runId);
     kept.set(runId, record);
     const claim = await store.claim(runId, 'me', 60_000);
-    if (claim) await store.end(claim, { outcome: sampleOutcome(runId), keepUntil: 4e12 });
+    if (claim) await store.history.end(claim, { outcome: sampleOutcome(runId), keepUntil: 4e12 });
   } else if (event === 'erase' && !record) {
     kept.delete(runId);
-    await store.erase(runId);
+    await store.history.erase(runId);
   } else if (event === 'complete' || event === 'fail') {
     model.delete(runId);
     const keeping = event === 'complete' ? store.keepOutcome(runId, sampleOutcome(runId), 4e12) : undefined;
@@ -89,7 +90,7 @@ describe.for([
         const listed = await store.listInterrupted();
         expect(listed.map((run) => run.runId).sort()).toEqual([...model.keys()].sort());
         for (const [runId, record] of model) expect(await store.load(runId)).toEqual(record);
-        const ended = await store.listEnded({ limit: 100 });
+        const ended = await store.history.list({ limit: 100 });
         expect(ended.map((run) => run.runId).sort()).toEqual([...kept.keys()].sort());
         for (const [runId, record] of kept) {
           expect(await store.load(runId)).toBeNull();

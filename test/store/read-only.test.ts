@@ -30,9 +30,9 @@ describe('a store in SQLite that is open for reading only', () => {
     expect(await reader.listInterrupted()).toMatchObject([{ runId: 'run' }]);
     expect(await reader.outcome('run')).toBeNull();
     expect(await reader.inbox({ runId: 'run' })).toEqual([]);
-    expect(await reader.listDue({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
-    expect(await reader.listEnded({ limit: 10 })).toEqual([]);
-    expect(await reader.listThreads()).toEqual([]);
+    expect(await reader.due.list({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
+    expect(await reader.history.list({ limit: 10 })).toEqual([]);
+    expect(await reader.threads.list()).toEqual([]);
     expect(contentOf(folder)).toBe(before);
     const { record: next, delta } = nextStep(record);
     await writer.append(delta);
@@ -54,7 +54,7 @@ describe('a store in SQLite that is open for reading only', () => {
       () => reader.renew(claim, 1_000),
       () => reader.release(claim),
       () => reader.send('run', command),
-      () => reader.erase('run'),
+      () => reader.history.erase('run'),
       () => reader.signal({ id: 's', name: 'paid', key: '', value: 1, until: 1 } as never),
       () => reader.forgetOutcomes?.(),
     ];

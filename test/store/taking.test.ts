@@ -58,11 +58,11 @@ describe('a pinned SQLite file', () => {
       const path = copyOfPinned('runs.db', version);
       await using store = sqliteStore({ path });
       const ask = { owner: 'me', ttlMs: 60_000, limit: 1_000 };
-      expect((await store.takeDue({ ...ask, agentIds: ['another'] })).claims).toEqual([]);
-      const { runs } = await store.listDue({ limit: 1_000 });
+      expect((await store.due.take({ ...ask, agentIds: ['another'] })).claims).toEqual([]);
+      const { runs } = await store.due.list({ limit: 1_000 });
       expect(runs.length).toBeGreaterThan(0);
       const agentIds = [...new Set(runs.map(({ meta }) => meta.agentId))];
-      const { claims } = await store.takeDue({ ...ask, agentIds });
+      const { claims } = await store.due.take({ ...ask, agentIds });
       expect(claims.map(({ runId }) => runId).sort()).toEqual(runs.map(({ runId }) => runId).sort());
       const [claim] = claims as [(typeof claims)[number], ...typeof claims];
       const record = await store.load(claim.runId);
@@ -70,9 +70,9 @@ describe('a pinned SQLite file', () => {
       const parked = { code: 'DEFINITION_CHANGED', reason: 'the phases are others' };
       await store.save({ ...rest, completedPhases: [], parked, revision: rest.revision + 1 }, { claim });
       await store.release(claim);
-      expect((await store.takeDue({ ...ask, agentIds })).claims).toEqual([]);
+      expect((await store.due.take({ ...ask, agentIds })).claims).toEqual([]);
       const definitions = knownPhases(rest.meta.agentId, []);
-      expect((await store.takeDue({ ...ask, agentIds, definitions })).claims).toMatchObject([{ runId: claim.runId }]);
+      expect((await store.due.take({ ...ask, agentIds, definitions })).claims).toMatchObject([{ runId: claim.runId }]);
       expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 10 }]);
     },
   );
@@ -90,9 +90,9 @@ describe('the time by which a run is taken', () => {
     await store.save(sampleRecord('run'));
     const claim = await store.claim('run', 'me', 60_000);
     const dueAt = Date.now() + 3_600_000;
-    expect(claim && (await store.leave(claim, { dueAt, readUpTo: 0 }))).toBe(true);
-    expect((await store.takeDue({ ...ask, now: dueAt - 1 })).claims).toEqual([]);
-    const { now, claims } = await store.takeDue({ ...ask, runIds: ['run'], now: dueAt });
+    expect(claim && (await store.due.leave(claim, { dueAt, readUpTo: 0 }))).toBe(true);
+    expect((await store.due.take({ ...ask, now: dueAt - 1 })).claims).toEqual([]);
+    const { now, claims } = await store.due.take({ ...ask, runIds: ['run'], now: dueAt });
     expect([now, claims.map(({ runId }) => runId)]).toEqual([dueAt, ['run']]);
   });
 
@@ -161,10 +161,10 @@ describe('a memory store', () => {
     const store = memoryStore();
     await store.save(sampleRecord('run'));
     for (const version of [7, 6]) {
-      const { claims, nextAt } = await store.takeDue({ owner: 'me', ttlMs: 0, limit: 1, version });
+      const { claims, nextAt } = await store.due.take({ owner: 'me', ttlMs: 0, limit: 1, version });
       expect([claims.length, nextAt]).toEqual([version - 6, undefined]);
     }
-    expect((await store.takeDue({ owner: 'me', ttlMs: 0, limit: 0, version: 6 })).nextAt).toBe(undefined);
+    expect((await store.due.take({ owner: 'me', ttlMs: 0, limit: 0, version: 6 })).nextAt).toBe(undefined);
   });
 });
 
@@ -182,13 +182,13 @@ describe('a store with a codec', () => {
     const rows = JSON.stringify(sql(path, 'SELECT fair, agent, caller FROM due'));
     expect(rows).not.toMatch(/tenant|the agent|the caller/);
     expect(rows.match(/sealed:/g)?.length).toBeGreaterThanOrEqual(4);
-    const { claims } = await store.takeDue({ ...take, agentIds: ['the agent'] });
+    const { claims } = await store.due.take({ ...take, agentIds: ['the agent'] });
     expect(claims.map(({ runId }) => runId)).toEqual(['run']);
     const fairKey = claims[0]?.run.fairKey ?? '';
     expect(fairKey).toMatch(/^sealed:/);
     expect(claims[0]?.run.meta.agentId).toBe('the agent');
     for (const claim of claims) await store.release(claim);
-    const rest = await store.takeDue({ ...take, fullKeys: [fairKey] });
+    const rest = await store.due.take({ ...take, fullKeys: [fairKey] });
     expect(rest.claims.map(({ runId }) => runId)).toEqual(['other']);
   });
 
@@ -201,9 +201,9 @@ describe('a store with a codec', () => {
     const record = sampleRecord('run');
     await store.save({ ...record, meta: { ...record.meta, agentId: 'one' } }, { fairKey: 'tenant' });
     await store.save({ ...sampleRecord('other') }, { fairKey: 'tenant' });
-    const { claims } = await store.takeDue({ ...take, agentIds: ['one'] });
+    const { claims } = await store.due.take({ ...take, agentIds: ['one'] });
     expect(claims.map(({ runId, run, attempts }) => [runId, run.fairKey, attempts])).toEqual([['run', undefined, 2]]);
-    expect((await store.listDue({ limit: 10 })).runs.map(({ runId, attempts }) => [runId, attempts])).toEqual([
+    expect((await store.due.list({ limit: 10 })).runs.map(({ runId, attempts }) => [runId, attempts])).toEqual([
       ['other', 1],
     ]);
   });

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { leaseClock } from '../../src/store/lease-clock.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { newOwner } from '../../src/store/owner.ts';
+import { leaseClock } from '../../src/store/rules/lease-clock.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';

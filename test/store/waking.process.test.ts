@@ -48,7 +48,7 @@ async function ownedRun(store: EventStore, runId: string): Promise<Claim> {
   return claim;
 }
 
-const dueOf = async (store: EventStore) => (await store.listDue({ limit: 100 })).runs.map(({ runId }) => runId);
+const dueOf = async (store: EventStore) => (await store.due.list({ limit: 100 })).runs.map(({ runId }) => runId);
 
 const places: readonly (readonly [name: Place[0], make: () => Place])[] = [
   ['SQLite', () => ['SQLite', freshPath()]],
@@ -64,7 +64,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
     if (isSkipped) return;
     const place = make();
     store = openAt(place, kind === 'PostgreSQL' ? server.pool() : undefined);
-    await store.listDue({ limit: 1 });
+    await store.due.list({ limit: 1 });
     waker = new Waker(place);
   });
   afterAll(async () => {
@@ -100,7 +100,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
     'a run that leaves while the other one sends has read the command, or is due (waiting 33)',
     { timeout: 120_000 * torture },
     async () => {
-      const [woken, stayed] = await race('send', (claim) => store.leave(claim, { readUpTo: 0 }));
+      const [woken, stayed] = await race('send', (claim) => store.due.leave(claim, { readUpTo: 0 }));
       expect([woken > 0, stayed > 0]).toEqual([true, true]);
     },
   );
@@ -111,7 +111,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
     async () => {
       const [woken, stayed] = await race('signal', async (claim) => {
         await store.expect(claim, { waitId: 'w', topic });
-        return store.leave(claim, { readUpTo: 0 });
+        return store.due.leave(claim, { readUpTo: 0 });
       });
       expect([woken > 0, stayed > 0]).toEqual([true, true]);
     },

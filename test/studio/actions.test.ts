@@ -60,7 +60,7 @@ describe('POST /runs/:runId/park and unpark', () => {
       '/waiting',
     ])
       expect((await ask(path)).status).toBe(200);
-    const reads = ['load', 'loadPart', 'listInterrupted', 'listEnded', 'inbox', 'heldUntil', 'outcome'];
+    const reads = ['load', 'journal.loadPart', 'listInterrupted', 'history.list', 'inbox', 'due.heldUntil', 'outcome'];
     expect(store.methods.filter((method) => !reads.includes(method))).toEqual([]);
   });
 });

@@ -27,12 +27,12 @@ async function counted() {
   await until(() => worker.executor.runs.get().length === 0);
   const now = loopTurns();
   const turns: number[] = [];
-  const readEvents: MemoryStore['readEvents'] = (runId, options) => {
+  const read: MemoryStore['journal']['read'] = (runId, options) => {
     turns.push(now());
     // As if each event were as long as a page.
-    return store.readEvents(runId, { ...options, limit: 1 });
+    return store.journal.read(runId, { ...options, limit: 1 });
   };
-  const checkpoints: MemoryStore = { ...store, readEvents };
+  const checkpoints: MemoryStore = { ...store, journal: { ...store.journal, read } };
   return { turns, host: studioHost({ store: checkpoints, studio: { maxStreams: 1_000 } }) };
 }
 

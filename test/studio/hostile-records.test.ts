@@ -60,7 +60,7 @@ describe('an id with half of a character', () => {
 test('an event that no reader can take is not read again from the beginning of its journal, without a pause (studio 19, 27)', async () => {
   const store = await asked(['first']);
   const record = { ...((await store.load('first')) as RunCheckpoint) };
-  const page = await store.readEvents('first', { limit: 1_000 });
+  const page = await store.journal.read('first', { limit: 1_000 });
   const hostile = { ...record, meta: { ...record.meta, runId: 'hostile' } };
   const entries = (page?.entries ?? []).map((entry) => ({ ...entry, event: { ...entry.event, runId: 'hostile' } }));
   const last = entries.at(-1);
@@ -72,11 +72,11 @@ test('an event that no reader can take is not read again from the beginning of i
     events: { entries: [...entries, { place: (last?.place ?? 0) + 1, keep: 'kept', event }] },
   });
   let reads = 0;
-  const readEvents: MemoryStore['readEvents'] = (...args) => {
+  const read: MemoryStore['journal']['read'] = (...args) => {
     reads += 1;
-    return store.readEvents(...args);
+    return store.journal.read(...args);
   };
-  const checkpoints: MemoryStore = { ...store, readEvents };
+  const checkpoints: MemoryStore = { ...store, journal: { ...store.journal, read } };
   const host = studioHost({ store: checkpoints, studio: { clock: testClock(), heartbeatMs: 1e9 } });
   const { body } = await host.open('/watch?run=hostile');
   const reader = body?.getReader();

@@ -2,7 +2,7 @@ import { createBudget, createPalette, defineAgent, type Message, memoryStore } f
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
-import type { LoadPartOptions } from '../../src/store/reading/record-part.ts';
+import type { LoadPartOptions } from '../../src/store/journal-port.ts';
 import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
 import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
@@ -282,7 +282,9 @@ describe('GET /runs/:runId/record', () => {
       const { body } = await ask(path);
       const calls = store.log.slice(before);
       expect(calls.filter(({ method, args }) => method === 'load' && args[1] === undefined)).toEqual([]);
-      const parts = calls.filter(({ method }) => method === 'loadPart').map(({ args }) => args[1] as LoadPartOptions);
+      const parts = calls
+        .filter(({ method }) => method === 'journal.loadPart')
+        .map(({ args }) => args[1] as LoadPartOptions);
       return { body, parts: parts.filter(({ from, to }) => from < Math.min(to, messages.length)) };
     };
     const read: number[] = [];
@@ -387,7 +389,7 @@ describe('GET /runs/:runId/messages', () => {
       toolName: 'look',
       input: i === 0 ? deep : { text: 'x'.repeat(1_000) },
     }));
-    const { loadPart: _, ...whole } = store;
+    const { journal: _, ...whole } = store;
     const damaged = {
       ...whole,
       load: async (runId: string) => {

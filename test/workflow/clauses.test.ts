@@ -136,7 +136,7 @@ describe('a tool in a workflow', () => {
         {
           before: () => (isDead() ? never() : undefined),
           after: ({ method }) => {
-            if (['claim', 'save', 'append', 'leave', 'end', 'release'].includes(method)) writes += 1;
+            if (['claim', 'save', 'append', 'due.leave', 'end', 'release'].includes(method)) writes += 1;
             return isDead() ? never() : undefined;
           },
         },

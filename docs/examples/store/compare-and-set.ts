@@ -14,18 +14,16 @@ export interface Keys {
 }
 
 /** A `Map` in the place of a server. */
-export function keysOn(map: Map<string, string>): Keys {
-  return {
-    get: async (key) => map.get(key),
-    swap: async (key, before, after) => {
-      if (map.get(key) !== before) return false;
-      if (after === undefined) map.delete(key);
-      else map.set(key, after);
-      return true;
-    },
-    keys: async (prefix) => [...map.keys()].filter((key) => key.startsWith(prefix)),
-  };
-}
+export const keysOn = (map: Map<string, string>): Keys => ({
+  get: async (key) => map.get(key),
+  swap: async (key, before, after) => {
+    if (map.get(key) !== before) return false;
+    if (after === undefined) map.delete(key);
+    else map.set(key, after);
+    return true;
+  },
+  keys: async (prefix) => [...map.keys()].filter((key) => key.startsWith(prefix)),
+});
 
 /** @example const store = compareAndSetStore(keysOnRedis(client), { codec: encrypt({ key }) }) */
 export const compareAndSetStore = (keys: Keys, options: { readonly codec?: Codec } = {}): kit.StoreOf<CompareAndSet> =>
@@ -84,9 +82,13 @@ class CompareAndSet implements kit.StoreDriver {
   }
 
   list = async (page: kit.ListPage) => kit.pageOf(await this.#heads(), page, times.now());
-  listDue = async (page: kit.ListDueOptions) => kit.dueAmong(await this.#heads(), page, times.now());
-  takeDue = async (take: kit.TakeDue) => kit.takeAmong(await this.#heads(), take, { now: times.now(), driver: this });
-  countResting = async () => (await this.#heads()).filter(({ due }) => kit.isResting(due, times.now())).length;
+
+  readonly due: kit.DueDriver = {
+    list: async (page) => kit.dueAmong(await this.#heads(), page, times.now()),
+    take: async (take) => kit.takeAmong(await this.#heads(), take, { now: times.now(), driver: this }),
+    countResting: async () => (await this.#heads()).filter(({ due }) => kit.isResting(due, times.now())).length,
+    countRuns: async () => kit.countAmong(await this.#heads(), times.now()),
+  };
 
   async outcome(runId: string): Promise<string | null> {
     await this.#writes.idle(runId);

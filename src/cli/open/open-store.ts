@@ -18,8 +18,6 @@ export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, Pi
   readonly identity: string;
   /** Deletes expired outcomes; returns how many there were. */
   forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
-  /** Deletes the kept records of ended runs whose time is over; returns how many there were. */
-  forgetEnded?(options?: { readonly dryRun?: boolean }): Promise<number>;
   close(): Promise<void>;
 }
 

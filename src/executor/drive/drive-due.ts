@@ -1,4 +1,4 @@
-import type { DueStore } from '../../store/port.ts';
+import type { DueStore } from '../../store/due-port.ts';
 import { dueStoreOf, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd } from '../lifecycle/due/taken-run.ts';
 import { agentFor } from '../lifecycle/stored/recover-one-run.ts';
@@ -27,7 +27,7 @@ export async function driveDue(services: ExecutorServices, limits: DriveLimits):
 class DueDrive {
   readonly #services: ExecutorServices;
   readonly #limits: DriveLimits;
-  readonly #store: DueStore;
+  readonly #due: DueStore;
   /** When the budget is over, monotonic ms. */
   readonly #until: number;
   /** Runs that were left although there was time. */
@@ -39,7 +39,7 @@ class DueDrive {
   constructor(services: ExecutorServices, limits: DriveLimits) {
     this.#services = services;
     this.#limits = limits;
-    this.#store = dueStoreOf(services, "drive('due')");
+    this.#due = dueStoreOf(services, "drive('due')");
     this.#until = services.config.clock.monotonic() + limits.budgetMs;
   }
 
@@ -47,7 +47,7 @@ class DueDrive {
     while (!this.#isStopped()) {
       // The first run may be worked on with any budget.
       if (this.#runs > 0 && this.#leftMs() <= 0) return this.#rest();
-      const { claims, nextMs } = await takeDue(this.#services, this.#store, { limit: 1 });
+      const { claims, nextMs } = await takeDue(this.#services, this.#due, { limit: 1 });
       const [claim] = claims;
       if (!claim && nextMs !== 0) return this.#answer(nextMs);
       if (!claim && ++this.#empty > MAX_EMPTY) break;
@@ -89,7 +89,7 @@ class DueDrive {
 
   /** The budget is over: are other runs due? */
   async #rest(): Promise<Driven> {
-    const { runs, now, nextAt } = await this.#store.listDue({ limit: PAGE });
+    const { runs, now, nextAt } = await this.#due.list({ limit: PAGE });
     const { stuck, paused } = this.#services;
     const isMore = runs.some(
       (run) => stuck.isReady(run) && paused.mayTake(run.meta.agentId) && agentFor(this.#services, run.meta.agentId),

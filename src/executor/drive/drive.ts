@@ -4,7 +4,7 @@ import { mayBeChild, type Place } from '../../record/run-tree.ts';
 import { type Verdict, verdictOf } from '../../record/verdict.ts';
 import { staysParked } from '../../run/fields.ts';
 import type { RunResult } from '../../run/result.ts';
-import { isKeepingOutcomes, isTaking } from '../../store/capabilities.ts';
+import { isKeepingOutcomes } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { NotDurableError, StoreUnavailableError } from '../../values/errors.ts';
@@ -191,7 +191,7 @@ async function refusal(around: Around, error: ErrorData | undefined): Promise<Dr
     return staysParked(why) ? parked(around, why) : stuck(around, why);
   }
   if (code !== 'RUN_OWNED_ELSEWHERE') return stuck(around, code, code !== 'CHECKPOINT_CORRUPT');
-  return elsewhere(around, isTaking(store) ? await store.heldUntil(runId) : null);
+  return elsewhere(around, (await store.due?.heldUntil(runId)) ?? null);
 }
 
 /** Another process has the run, or this one keeps it without a budget. @param until the end of its lease, wall clock, ms */

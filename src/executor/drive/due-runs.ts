@@ -1,5 +1,4 @@
-import { isDue } from '../../store/capabilities.ts';
-import type { DueList, ListDueOptions } from '../../store/port.ts';
+import type { DueList, ListDueOptions } from '../../store/due-port.ts';
 import { NotDurableError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
@@ -28,6 +27,6 @@ export async function listDueRuns({ config }: ExecutorServices, options: DueRuns
     throw new TypeError('executor.due: after must be the last run of a page, or its { dueAt, runId }');
   const { store } = config;
   if (!store) throw new NotDurableError('executor.due needs a store (createExecutor({ store }))');
-  if (!isDue(store)) throw new UnsupportedError('this store has no due runs: it has no leave and listDue');
-  return store.listDue({ limit, ...(after ? { after } : {}) });
+  if (!store.due) throw new UnsupportedError('this store has no due runs: it has no group due');
+  return store.due.list({ limit, ...(after ? { after } : {}) });
 }

@@ -4,7 +4,8 @@ import { endAttempt } from '../../run/attempt.ts';
 import { waitingText } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { earliest } from '../../run/waits/wait-rules.ts';
-import type { Claim, DueStore, LeaveOptions } from '../../store/port.ts';
+import type { LeaveOptions, RestingStore } from '../../store/due-port.ts';
+import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
@@ -18,7 +19,7 @@ const pause: Backoff = { firstMs: 250, maxMs: 30_000 };
 
 /**
  * Leaves a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that
- * cannot rest (it is not durable, a host's machine owns it, its store has no `leave`) stays here, and takes its answers
+ * cannot rest (it is not durable, a host's machine owns it, its store has no group `due`) stays here, and takes its answers
  * here. Never rejects.
  */
 export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
@@ -97,13 +98,13 @@ async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Prom
 async function give(run: ActiveRun, claim: Claim, options: LeaveOptions): Promise<Leaving> {
   const { leases, config } = run.services;
   const { clock, defaults } = config;
-  const store = config.store as DueStore;
+  const { due } = config.store as RestingStore;
   // The claim goes with the run: a renewal that finds none must not report a lost run.
   const since = leases.drop(run) ?? clock.monotonic();
   const isSure = () => clock.monotonic() - since < defaults.leaseMs;
   for (let failures = 0; ; ) {
     try {
-      const isTaken = await store.leave(claim, options);
+      const isTaken = await due.leave(claim, options);
       if (isTaken) handOver(run);
       else keep(run, since);
       return isTaken ? 'left' : 'kept';
@@ -128,7 +129,7 @@ function keep(run: ActiveRun, since: number): void {
 
 /** When the run continues by itself. One with a command that it could not take looks again soon. */
 async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise<number | undefined> {
-  const store = run.services.config.store as DueStore;
+  const store = run.services.config.store as RestingStore;
   const sent = await store.inbox({ runId: run.runId });
   const soon = unreadDueAt(
     sent.filter(({ command }) => !commands.includes(command.id)),

@@ -1,5 +1,4 @@
-import { isCounting } from '../../store/capabilities.ts';
-import { type CountingStore, type RunCounts, type RunStats, statsIn } from '../../store/counting/port.ts';
+import { type RunCounts, type RunStats, statsIn } from '../../store/counting/port.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { NotDurableError, UnsupportedError } from '../../values/errors.ts';
@@ -11,8 +10,8 @@ import type { Config } from '../host/config.ts';
  */
 export async function statsOf({ store }: Pick<Config, 'store'>): Promise<RunStats> {
   if (!store) throw new NotDurableError('executor.stats needs a store (createExecutor({ store }))');
-  if (!isCounting(store)) throw new UnsupportedError('this store cannot count its runs: it has no countRuns');
-  return statsIn(await store.countRuns());
+  if (!store.due) throw new UnsupportedError('this store cannot count its runs: it has no group due');
+  return statsIn(await store.due.countRuns());
 }
 
 /** What is known of the store. `slow`: its last answer has not come yet, or came late. */
@@ -100,8 +99,8 @@ export class StoreWatch {
 }
 
 /** One read that needs no scan of a table. */
-async function readOf(store: CheckpointStore | CountingStore): Promise<RunCounts | undefined> {
-  if (isCounting(store)) return store.countRuns();
+async function readOf(store: CheckpointStore): Promise<RunCounts | undefined> {
+  if (store.due) return store.due.countRuns();
   await store.load(NO_RUN);
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { DueStore } from '../../store/port.ts';
+import type { DueStore } from '../../store/due-port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { dueStoreOf, type TakenDue, takeDue } from '../lifecycle/due/take-due.ts';
@@ -53,7 +53,7 @@ async function later({ stuck }: ExecutorServices, claim: TakenClaim): Promise<Ta
 /** Takes due runs as long as it has free places, and works on each for a slice. */
 export class FleetWorker {
   readonly #services: ExecutorServices;
-  readonly #store: DueStore;
+  readonly #due: DueStore;
   readonly #limits: WorkLimits;
   readonly #live = new Map<TakenClaim, Working>();
   #taken = 0;
@@ -79,7 +79,7 @@ export class FleetWorker {
   constructor(services: ExecutorServices, limits: WorkLimits) {
     this.#services = services;
     this.#limits = limits;
-    this.#store = dueStoreOf(services, 'work');
+    this.#due = dueStoreOf(services, 'work');
     const { clock, random, warn, defaults } = services.config;
     this.#delay = new LoopDelay(clock);
     this.#lookedAt = clock.monotonic();
@@ -172,7 +172,7 @@ export class FleetWorker {
     this.#services.noticeSweep.look();
     lookForHeldUp(this.#services);
     try {
-      const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: this.#fullKeys() });
+      const taken = await takeDue(this.#services, this.#due, { limit, fullKeys: this.#fullKeys() });
       this.#failures = 0;
       this.#taken += taken.claims.length;
       return taken;

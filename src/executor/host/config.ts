@@ -6,7 +6,7 @@ import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { type DefinedSchedule, schedulesIn } from '../../schedules/definition.ts';
-import { isJournal, isKeepingRecords, isShared } from '../../store/capabilities.ts';
+import { isShared } from '../../store/capabilities.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -180,7 +180,7 @@ function observersIn({ observers = [], tracing }: ExecutorOptions, lines: LogLin
 function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {
   const options = journalOptionsOf(journal);
   if (!options) return undefined;
-  if (store && isJournal(store)) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
+  if (store?.journal) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
   warn('option.no-effect', { option: 'journal', why: 'this store has no journal' });
   return undefined;
 }
@@ -222,8 +222,8 @@ function keepRecordsMsOf(
   warn: Warn,
 ): number {
   const keepMs = retainedMs(retention?.records ?? RECORDS_MS);
-  if (keepMs > 0 && !(store && isKeepingRecords(store))) {
-    const why = 'this store has no listEnded; records of ended runs are deleted';
+  if (keepMs > 0 && !store?.history) {
+    const why = 'this store has no group history; records of ended runs are deleted';
     warn('option.no-effect', { option: 'retention.records', why });
   }
   return journal ? Math.max(keepMs, retainedMs(retention?.events ?? EVENTS_MS)) : keepMs;
@@ -232,9 +232,8 @@ function keepRecordsMsOf(
 /** How long the audit keeps what it reads, ms; 0 = there is none, also on a store that cannot keep it. */
 function auditMsOf({ audit, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn): number {
   if (!audit) return 0;
-  if (store && isKeepingRecords(store) && store.totals && isJournal(store))
-    return retainedMs(retention?.audit ?? AUDIT_MS);
-  warn('option.no-effect', { option: 'audit', why: 'this store lacks listEnded, totals or a journal' });
+  if (store?.history && store.journal) return retainedMs(retention?.audit ?? AUDIT_MS);
+  warn('option.no-effect', { option: 'audit', why: 'this store lacks the group history or journal' });
   return 0;
 }
 

@@ -1,5 +1,5 @@
 import type { Warn } from '../../log/log.ts';
-import { carriesCommands, isEvents, isThreads } from '../../store/capabilities.ts';
+import { carriesCommands, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -74,13 +74,14 @@ export class DueHints {
 
   /** A message that begins a turn starts its run by itself. */
   #admitting(store: CheckpointStore) {
-    if (!isThreads(store)) return {};
-    const admit: typeof store.admit = async (turn) => {
-      const admission = await store.admit(turn);
+    const { threads } = store;
+    if (!threads) return {};
+    const admit: typeof threads.admit = async (turn) => {
+      const admission = await threads.admit(turn);
       if (admission.state === 'steered') this.tell(admission.runId);
       return admission;
     };
-    return { admit };
+    return { threads: { ...threads, admit } };
   }
 
   async #tell(call: () => Promise<void>, runId: string): Promise<void> {

@@ -78,7 +78,7 @@ export interface RetentionOptions {
   /**
    * Their records. The default deletes the record of a run that ended `ok`, and keeps that of any other as long as its outcome, so that
    * `executor.retry` can continue it. One value is for both; 0 keeps none, Infinity keeps them until they are erased. With the option
-   * `journal` they are kept for `events` at least. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning.
+   * `journal` they are kept for `events` at least. Needs a store with the group `history`; other stores delete, with one warning.
    * @default 0 for runs that ended `ok`, `outcomes` for others
    * @example records: '30d'
    */

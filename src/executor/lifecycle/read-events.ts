@@ -9,8 +9,7 @@ import {
   positionIn,
   type ReadTurns,
 } from '../../run/journal/reader.ts';
-import { isJournal } from '../../store/capabilities.ts';
-import type { JournalPage } from '../../store/port.ts';
+import type { JournalPage } from '../../store/journal-port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
@@ -129,16 +128,16 @@ async function isRetried(
   runId: string,
   place: number,
 ): Promise<boolean> {
-  if (!journal || !store || !isJournal(store)) return false;
-  const page = await store.readEvents(runId, { after: place, limit: 1 });
+  if (!journal || !store?.journal) return false;
+  const page = await store.journal.read(runId, { after: place, limit: 1 });
   return page?.entries.some(({ event }) => event.type === 'run.retried') ?? false;
 }
 
 /** The place before the newest entries of a journal; 0 if there are no others. @throws the store's error */
 async function placeBefore({ config }: ExecutorServices, runId: string, newest: number): Promise<number> {
   const { store, journal } = config;
-  if (!journal || !store || !isJournal(store)) return 0;
-  const page = await store.readEvents(runId, { newest, limit: 1 });
+  if (!journal || !store?.journal) return 0;
+  const page = await store.journal.read(runId, { newest, limit: 1 });
   const [first] = page?.entries ?? [];
   return first ? first.place - 1 : 0;
 }

@@ -1,7 +1,8 @@
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isJournal, isKeepingOutcomes, isKeepingRecords } from '../../store/capabilities.ts';
-import type { CheckpointStore, JournalPage, JournalStore } from '../../store/port.ts';
+import { isKeepingOutcomes } from '../../store/capabilities.ts';
+import type { JournalPage } from '../../store/journal-port.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { nextTurn } from '../../values/event-loop.ts';
@@ -26,13 +27,13 @@ const TAIL_CHARS = 2 ** 20;
 export async function endOf(store: CheckpointStore, runId: string): Promise<Omit<RunOutcome, 'run'> | undefined> {
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return outcome;
-  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
+  const kept = store.history ? await store.load(runId, { ended: true, messages: false }) : null;
   return kept?.outcome;
 }
 
 /** The journals that readers of this process follow. Each journal is read once for all of its readers. */
 export class EventFeeds {
-  readonly #store: JournalStore | undefined;
+  readonly #store: CheckpointStore | undefined;
   readonly #clock: Clock;
   readonly #feeds = new Map<string, Feed>();
   #timer: unknown;
@@ -40,16 +41,17 @@ export class EventFeeds {
   #cause: unknown;
 
   constructor(store: CheckpointStore | undefined, clock: Clock) {
-    this.#store = store && isJournal(store) ? store : undefined;
+    this.#store = store;
     this.#clock = clock;
   }
 
   /** The feed of a run, for one more reader; it must close it. @throws the cause of the end */
   open(runId: string, after: number): Feed | undefined {
     if (this.#cause !== undefined) throw this.#cause;
-    if (!this.#store) return undefined;
     const store = this.#store;
-    const read = (from: number) => store.readEvents(runId, { after: from, limit: PAGE });
+    const journal = store?.journal;
+    if (!journal) return undefined;
+    const read = (from: number) => journal.read(runId, { after: from, limit: PAGE });
     const known = this.#feeds.get(runId);
     const isEnded = async () => (await endOf(store, runId)) !== undefined;
     const feed: Feed =

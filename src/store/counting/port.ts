@@ -1,5 +1,3 @@
-import type { DueStore } from '../port.ts';
-
 /** How many runs a store has, by what becomes of them, at one moment. A run that cannot be read is in none of the counts. */
 export interface RunCounts {
   /** The store's wall clock, ms. */
@@ -14,12 +12,6 @@ export interface RunCounts {
   readonly waiting: { readonly [kind: string]: number };
   /** Runs that are parked: only a person moves them. */
   readonly parked: number;
-}
-
-/** A store that counts its runs without reading their records. */
-export interface CountingStore extends DueStore {
-  /** Counts the runs by one read of an index. */
-  countRuns(): Promise<RunCounts>;
 }
 
 /** How many runs a store has. The figures are those of all processes that share it. */

@@ -1,9 +1,8 @@
-import { addTotals, isInRange, type TotalsRange, type TotalsRow } from '../../record/totals.ts';
+import { addTotals, isInRange, type TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { type CountedHead, countAmong } from '../counting/counts.ts';
-import type { RunCounts } from '../counting/port.ts';
 import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { isResting } from '../due.ts';
@@ -12,27 +11,14 @@ import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import { type Bucket, IDLE_MS, type LimitDriver, REMOVED_AT_ONCE } from '../limits/buckets.ts';
-import type { InboxOf, ListDueOptions } from '../port.ts';
+import type { InboxOf } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
-import {
-  changedValue,
-  commandsIn,
-  deliveriesAmong,
-  endedIn,
-  factsOfValue,
-  headsIn,
-  isStale,
-  type RecordValue,
-  type RunValue,
-  type StoreTimes,
-} from '../run-value.ts';
 import { noteRow } from '../schedules/note-row.ts';
 import type {
-  DueHeads,
-  EndedHead,
-  EndedPage,
+  DueDriver,
+  HistoryDriver,
   JournalDriver,
   ListedHead,
   ListPage,
@@ -47,14 +33,24 @@ import type {
   StoredPart,
   StoredTexts,
   StoreWrite,
-  TakeDue,
-  TakenHeads,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { WholeStore } from '../store-of.ts';
 import { takeAmong } from '../taking/in-turns.ts';
-import type { WholeStore } from '../whole-store.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';
+import {
+  changedValue,
+  commandsIn,
+  deliveriesAmong,
+  endedIn,
+  factsOfValue,
+  headsIn,
+  isStale,
+  type RecordValue,
+  type RunValue,
+  type StoreTimes,
+} from './run-value.ts';
 
 /** The store of `memoryStore`. */
 export interface MemoryStore extends WholeStore {}
@@ -93,6 +89,39 @@ class MemoryDriver implements StoreDriver {
     },
     read: async (runId, page) => (this.#recordOf(runId) ? this.#journals.read(runId, page) : null),
     content: async (runId, range, row) => this.#content(runId, range, row),
+  };
+  readonly history: HistoryDriver = {
+    load: async (runId, messages) => {
+      const ended = this.#run(runId)?.ended;
+      return ended ? this.#texts(runId, ended.record, messages) : null;
+    },
+    list: async (page) => {
+      const runs = [...this.#runs.keys()].flatMap((runId) => {
+        const ended = this.#run(runId)?.ended;
+        return ended ? [{ runId, ...ended }] : [];
+      });
+      return endedPageOf(runs, page);
+    },
+    forget: async ({ dryRun }) => {
+      const over = [...this.#runs].filter(([, value]) => value.ended && !endedIn(value, this.#times));
+      if (!dryRun) for (const [runId] of over) this.#run(runId);
+      return over.length;
+    },
+    totals: async (range) => [...this.#totals.values()].filter(({ day }) => isInRange(day, range)),
+  };
+  readonly due: DueDriver = {
+    list: async (page) => dueAmong(this.#heads(), page, page.now ?? this.#times.now()),
+    take: async (take) => {
+      const heads = take.runIds
+        ? [...take.runIds].flatMap((runId) => headsIn(runId, this.#runs.get(runId) ?? {}, this.#times))
+        : this.#heads();
+      return takeAmong(heads, take, { now: take.now ?? this.#times.now(), driver: this });
+    },
+    countResting: async () => {
+      const now = this.#times.now();
+      return this.#heads().filter(({ due }) => isResting(due, now)).length;
+    },
+    countRuns: async () => countAmong(this.#heads(), this.#times.now()),
   };
   readonly threads: MemoryThreads;
   readonly schedules: MemorySchedules;
@@ -168,11 +197,6 @@ class MemoryDriver implements StoreDriver {
     return record ? { ...this.#texts(runId, record, messages), attempts: lease?.attempts } : null;
   }
 
-  async loadEnded(runId: string, messages: MessageReader): Promise<StoredTexts | null> {
-    const ended = this.#run(runId)?.ended;
-    return ended ? this.#texts(runId, ended.record, messages) : null;
-  }
-
   #texts(runId: string, { start, head }: RecordValue, messages: MessageReader): StoredTexts {
     for (const { text } of this.#rows.get(runId) ?? []) messages.add(text);
     // A copy: the next write may change the texts before the record is made of them.
@@ -180,46 +204,8 @@ class MemoryDriver implements StoreDriver {
     return { ...start, head, step };
   }
 
-  async listEnded(page: EndedPage): Promise<EndedHead[]> {
-    const runs = [...this.#runs.keys()].flatMap((runId) => {
-      const ended = this.#run(runId)?.ended;
-      return ended ? [{ runId, ...ended }] : [];
-    });
-    return endedPageOf(runs, page);
-  }
-
-  async totals(range: TotalsRange): Promise<TotalsRow[]> {
-    return [...this.#totals.values()].filter(({ day }) => isInRange(day, range));
-  }
-
-  async forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    const over = [...this.#runs].filter(([, value]) => value.ended && !endedIn(value, this.#times));
-    if (!dryRun) for (const [runId] of over) this.#run(runId);
-    return over.length;
-  }
-
   async list(page: ListPage): Promise<ListedHead[]> {
     return pageOf(this.#heads(), page, this.#times.now());
-  }
-
-  async listDue(page: ListDueOptions): Promise<DueHeads> {
-    return dueAmong(this.#heads(), page, page.now ?? this.#times.now());
-  }
-
-  async takeDue(take: TakeDue): Promise<TakenHeads> {
-    const heads = take.runIds
-      ? [...take.runIds].flatMap((runId) => headsIn(runId, this.#runs.get(runId) ?? {}, this.#times))
-      : this.#heads();
-    return takeAmong(heads, take, { now: take.now ?? this.#times.now(), driver: this });
-  }
-
-  async countResting(): Promise<number> {
-    const now = this.#times.now();
-    return this.#heads().filter(({ due }) => isResting(due, now)).length;
-  }
-
-  async countRuns(): Promise<RunCounts> {
-    return countAmong(this.#heads(), this.#times.now());
   }
 
   #heads(): CountedHead[] {

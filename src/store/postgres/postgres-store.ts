@@ -1,23 +1,20 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../../codec/port.ts';
-import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
-import type { RunCounts } from '../counting/port.ts';
 import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { LimitDriver } from '../limits/buckets.ts';
-import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
+import type { Claim, InboxOf } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import { decideNow } from '../rules/decision.ts';
 import type {
-  DueHeads,
-  EndedHead,
-  EndedPage,
+  DueDriver,
   ForgetOptions,
+  HistoryDriver,
   ListedHead,
   ListPage,
   MessageReader,
@@ -25,13 +22,11 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
-  TakeDue,
-  TakenHeads,
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { WholeStore } from '../store-of.ts';
 import type { TopicDriver } from '../topics.ts';
-import type { WholeStore } from '../whole-store.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';
 import { chargeBuckets } from './limits/limit-table.ts';
@@ -145,7 +140,8 @@ class PostgresDriver implements StoreDriver {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
-  readonly #taker: Taker;
+  readonly history: HistoryDriver;
+  readonly due: DueDriver;
   readonly topics: TopicDriver;
   readonly threads: ThreadDriver;
   readonly schedules: ScheduleDriver;
@@ -159,7 +155,19 @@ class PostgresDriver implements StoreDriver {
     this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
     const reader = new Reader(server, this.#queue, timeoutMs);
     this.#reader = reader;
-    this.#taker = new Taker(server, { reader, queue: this.#queue });
+    const taker = new Taker(server, { reader, queue: this.#queue });
+    this.history = {
+      load: (runId, messages, signal) => reader.load(runId, messages, { signal, hasEnded: true }),
+      list: (page) => reader.ended(page),
+      forget: (options) => reader.forgetEnded(options),
+      totals: (range) => reader.totals(range),
+    };
+    this.due = {
+      list: (page) => reader.due(page),
+      take: (take) => taker.take(take),
+      countResting: () => reader.countResting(),
+      countRuns: () => reader.countRuns(),
+    };
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
     this.deliveries = { take: (take) => reader.takeDeliveries(take) };
@@ -187,36 +195,8 @@ class PostgresDriver implements StoreDriver {
     return this.#reader.load(runId, messages, { signal });
   }
 
-  loadEnded(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, { signal, hasEnded: true });
-  }
-
-  listEnded(page: EndedPage): Promise<EndedHead[]> {
-    return this.#reader.ended(page);
-  }
-
-  totals(range: TotalsRange): Promise<TotalsRow[]> {
-    return this.#reader.totals(range);
-  }
-
   list(page: ListPage): Promise<ListedHead[]> {
     return this.#reader.list(page);
-  }
-
-  listDue(page: ListDueOptions): Promise<DueHeads> {
-    return this.#reader.due(page);
-  }
-
-  takeDue(take: TakeDue): Promise<TakenHeads> {
-    return this.#taker.take(take);
-  }
-
-  countResting(): Promise<number> {
-    return this.#reader.countResting();
-  }
-
-  countRuns(): Promise<RunCounts> {
-    return this.#reader.countRuns();
   }
 
   storedRows(): Promise<readonly StoredRows[]> {
@@ -245,10 +225,6 @@ class PostgresDriver implements StoreDriver {
 
   forgetOutcomes(options: ForgetOptions): Promise<number> {
     return this.#reader.forgetOutcomes(options);
-  }
-
-  forgetEnded(options: ForgetOptions): Promise<number> {
-    return this.#reader.forgetEnded(options);
   }
 
   async close(): Promise<void> {

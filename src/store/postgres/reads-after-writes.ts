@@ -5,8 +5,9 @@ import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
 import { isFree } from '../cursor.ts';
 import type { TakeDeliveries, TakenDelivery } from '../deliveries/deliveries.ts';
+import type { ListDueOptions } from '../due-port.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
+import type { Claim, InboxOf } from '../port.ts';
 import type {
   DueHeads,
   EndedHead,

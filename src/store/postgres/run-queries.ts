@@ -1,10 +1,10 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { type Due, ON_COMMAND } from '../due.ts';
+import type { ListDueOptions } from '../due-port.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { parseStored } from '../encoding/encode.ts';
 import { piecesIn, type StoredPieces } from '../encoding/piece-refs.ts';
 import { newOwner } from '../owner.ts';
-import type { ListDueOptions } from '../port.ts';
 import type { Lease } from '../rules/lease.ts';
 import type { ListPage, MessageRange, MessageReader, StoredTexts } from '../store-driver.ts';
 import { withColumns } from './message-rows.ts';

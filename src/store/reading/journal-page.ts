@@ -11,7 +11,7 @@ import { messagesFrom, stepText } from '../encoding/encryption.ts';
 import { RunTexts, type StoredPieces } from '../encoding/piece-refs.ts';
 import { withStep } from '../encoding/step-texts.ts';
 import { entriesOf } from '../encoding/stored-journal.ts';
-import type { JournalPage, ReadEventsOptions } from '../port.ts';
+import type { JournalPage, ReadEventsOptions } from '../journal-port.ts';
 import type { JournalDriver } from '../store-driver.ts';
 
 interface Reading {

@@ -6,7 +6,7 @@ import { deliveryOf } from '../deliveries/deliveries.ts';
 import { encodeOutcome, parseStored } from '../encoding/encode.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
-import type { EndOptions } from '../port.ts';
+import type { EndOptions } from '../history-port.ts';
 import type { RunToEnd } from '../rules/history.ts';
 import type { EndedHead } from '../store-driver.ts';
 

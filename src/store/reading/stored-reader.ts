@@ -15,30 +15,21 @@ import { nextTurn } from '../../values/event-loop.ts';
 import { isMessages, type Message } from '../../values/message.ts';
 import { DAMAGED_TEXT, decodeCommand, sentCommand } from '../commands.ts';
 import { shownDue } from '../due.ts';
+import type { DueList, DueRun, ListDueOptions } from '../due-port.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { messagesFrom, stepText } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
 import { RunTexts, type StoredPieces } from '../encoding/piece-refs.ts';
 import { withoutStep, withStep } from '../encoding/step-texts.ts';
+import type { ListEndedOptions } from '../history-port.ts';
+import type { JournalPage, LoadPartOptions, ReadEventsOptions, RecordPart } from '../journal-port.ts';
 import { isDeadProcess } from '../owner.ts';
-import type {
-  Cursor,
-  DueList,
-  DueRun,
-  InboxOf,
-  JournalPage,
-  ListDueOptions,
-  ListEndedOptions,
-  ListOptions,
-  LoadOptions,
-  ReadEventsOptions,
-} from '../port.ts';
+import type { Cursor, InboxOf, ListOptions, LoadOptions } from '../port.ts';
 import { type IsDead, isHeld, refuseDamaged } from '../rules/lease.ts';
 import type { ListedHead, MessageReader, PartReader, StoreDriver } from '../store-driver.ts';
 import { storedEvents } from './journal-page.ts';
 import { decodeEntry } from './kept-entry.ts';
-import type { LoadPartOptions, RecordPart } from './record-part.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
@@ -67,7 +58,7 @@ export class StoredReader {
     const texts = new RunTexts(this.#encryption, runId);
     const messages = new Messages(texts);
     const live = await this.#driver.load(runId, messages, signal);
-    const stored = live ?? (ended ? await this.#driver.loadEnded?.(runId, messages, signal) : null);
+    const stored = live ?? (ended ? await this.#driver.history?.load(runId, messages, signal) : null);
     if (!stored) return null;
     const { meta, head, extras, pieces = noPieces, step = [], attempts } = stored;
     const stepTexts = step.map((text, place) => texts.open(text, stepText(place)));
@@ -160,7 +151,7 @@ export class StoredReader {
     const runs: DueRun[] = [];
     for (let after = options.after; ; ) {
       const limit = options.limit - runs.length;
-      const page = await this.#driver.listDue?.({ ...options, after, limit });
+      const page = await this.#driver.due?.list({ ...options, after, limit });
       const { now = 0, heads = [], nextAt } = page ?? {};
       for (const head of heads) runs.push(...[this.dueRun(head) ?? []].flat());
       const last = heads.at(-1);
@@ -212,7 +203,7 @@ export class StoredReader {
     const runs: KeptRun[] = [];
     for (let from = after; runs.length < limit; ) {
       const most = Math.min(limit - runs.length, MAX_ENDED_PAGE);
-      const heads = (await this.#driver.listEnded?.({ after: from, limit: most, agents, callers })) ?? [];
+      const heads = (await this.#driver.history?.list({ after: from, limit: most, agents, callers })) ?? [];
       runs.push(...heads.map((head) => decodeEntry(head, this.#encryption)).filter(isWanted));
       from = heads.at(-1);
       if (from === undefined || heads.length < most) break;

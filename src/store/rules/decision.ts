@@ -30,7 +30,7 @@ export interface RunFacts {
   /** The highest epoch in a kept outcome, and in the kept record of a run that ended; 0 without either. */
   readonly keptEpoch?: number | undefined;
   readonly inbox?: InboxFacts | undefined;
-  /** When the run is due; 0 without a record. Only drivers with `listDue` have it. */
+  /** When the run is due; 0 without a record. Only drivers with `due` have it. */
   readonly due?: Due | undefined;
   /** Why the facts of the run are invalid, if reading them showed that. Decisions never ask for it. */
   readonly damage?: unknown;
@@ -56,7 +56,7 @@ export interface InboxFacts {
   readonly size: number;
   /** Characters of the stored texts. */
   readonly chars: number;
-  /** The highest `seq` of the waiting commands; 0 if there are none. Only drivers with `listDue` have it. */
+  /** The highest `seq` of the waiting commands; 0 if there are none. Only drivers with `due` have it. */
   readonly newest?: number | undefined;
   /** Whether a command of this id waits. */
   has(id: string): boolean;
@@ -71,8 +71,8 @@ export interface Change {
   /** Removes the record, the lease, and the waiting commands. The record of an earlier run that ended stays. */
   readonly remove?: true;
   /**
-   * Marks the record as that of a run that ended: from now on only `loadEnded` and `listEnded` find it, and a record that is put
-   * replaces it. Removes the lease, the waiting commands and the waits. Only drivers with `listEnded` get it.
+   * Marks the record as that of a run that ended: from now on only `history` finds it, and a record that is put
+   * replaces it. Removes the lease, the waiting commands and the waits. Only drivers with `history` get it.
    */
   readonly end?: EndedToKeep;
   /** Removes all that is stored of the run, also the record of one that ended, and its outcome. */
@@ -126,7 +126,7 @@ export interface EndToDeliver {
 
 /** What is kept of a run that ends, besides its record. */
 export interface EndedToKeep {
-  /** The entry of `listEnded`, as it is stored. */
+  /** The entry of `history.list`, as it is stored. */
   readonly text: string;
   /** Under these its agent and its caller are searched; null = they cannot be searched. */
   readonly agent: string | null;

@@ -1,5 +1,6 @@
 import { isTimeToTake } from '../due.ts';
-import type { Claim, LeaveOptions, ReleaseOptions } from '../port.ts';
+import type { LeaveOptions } from '../due-port.ts';
+import type { Claim, ReleaseOptions } from '../port.ts';
 import {
   changed,
   type Decide,

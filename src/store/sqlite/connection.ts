@@ -1,6 +1,6 @@
 import { Database } from '../../sqlite/connection.ts';
 import type { Encryption } from '../encoding/encryption.ts';
-import type { LeaseClock } from '../lease-clock.ts';
+import type { LeaseClock } from '../rules/lease-clock.ts';
 import { missingWal, OpenMark } from './copies/file-state.ts';
 import { DeliveryTable } from './deliveries.ts';
 import { EndedTable } from './ended.ts';

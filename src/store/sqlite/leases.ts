@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { LeaseClock } from '../lease-clock.ts';
 import type { Lease } from '../rules/lease.ts';
+import type { LeaseClock } from '../rules/lease-clock.ts';
 import type { KnownRuns } from './known-runs.ts';
 
 interface LeaseRow {

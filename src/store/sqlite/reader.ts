@@ -6,8 +6,9 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
 import type { StoredRows } from '../counting/rows.ts';
+import type { ListDueOptions } from '../due-port.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
-import type { InboxOf, ListDueOptions } from '../port.ts';
+import type { InboxOf } from '../port.ts';
 import type { TurnQuery, TurnRow } from '../rules/thread-rows.ts';
 import type {
   DueHeads,

@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isFree } from '../cursor.ts';
 import { ON_COMMAND } from '../due.ts';
+import type { ListDueOptions } from '../due-port.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { ListDueOptions } from '../port.ts';
 import type { Lease } from '../rules/lease.ts';
 import type { DueHeads, ListedHead, ListPage, MessageRange, MessageReader, PartReader } from '../store-driver.ts';
 import type { LeaseTable } from './leases.ts';
@@ -90,7 +90,7 @@ function pagesOf(db: DatabaseSync, runs: (time: string) => string): PageStatemen
   };
 }
 
-/** Reads records and lists from SQLite: the queries of `load`, `listInterrupted` and `listDue`. */
+/** Reads records and lists from SQLite: the queries of `load` and of lists. */
 export class Reads {
   readonly #leases: LeaseTable;
   readonly #run: StatementSync;

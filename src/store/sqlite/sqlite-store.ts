@@ -2,23 +2,20 @@
 
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
-import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
-import type { RunCounts } from '../counting/port.ts';
 import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
-import { leaseClock } from '../lease-clock.ts';
 import type { LimitDriver } from '../limits/buckets.ts';
-import type { InboxOf, ListDueOptions } from '../port.ts';
+import type { InboxOf } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
+import { leaseClock } from '../rules/lease-clock.ts';
 import type {
-  DueHeads,
-  EndedHead,
-  EndedPage,
+  DueDriver,
   ForgetOptions,
+  HistoryDriver,
   JournalDriver,
   ListedHead,
   ListPage,
@@ -32,8 +29,8 @@ import type {
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { WholeStore } from '../store-of.ts';
 import type { TopicDriver } from '../topics.ts';
-import type { WholeStore } from '../whole-store.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
@@ -133,6 +130,8 @@ class SqliteDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly #removals: Removals;
+  readonly history: HistoryDriver;
+  readonly due: DueDriver;
   readonly topics: TopicDriver;
   readonly journal: JournalDriver;
   readonly threads: ThreadDriver;
@@ -148,6 +147,19 @@ class SqliteDriver implements StoreDriver {
     this.topics = {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
+    };
+    this.history = {
+      load: (runId, messages, signal) => this.#reader.load(runId, messages, { signal, hasEnded: true }),
+      list: (page) => this.#reader.ended(page),
+      forget: ({ dryRun, limit }) =>
+        dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded(limit),
+      totals: (range) => this.#reader.totals(range),
+    };
+    this.due = {
+      list: (page) => this.#reader.due(page),
+      take: (take) => this.#takeDue(take),
+      countResting: () => this.#reader.countResting(),
+      countRuns: () => this.#reader.countRuns(),
     };
     this.deliveries = {
       take: async (take) => {
@@ -192,43 +204,19 @@ class SqliteDriver implements StoreDriver {
     return value;
   }
 
-  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, { signal });
-  }
-
-  loadEnded(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, { signal, hasEnded: true });
-  }
-
-  listEnded(page: EndedPage): Promise<EndedHead[]> {
-    return this.#reader.ended(page);
-  }
-
-  totals(range: TotalsRange): Promise<TotalsRow[]> {
-    return this.#reader.totals(range);
-  }
-
-  list(page: ListPage): Promise<ListedHead[]> {
-    return this.#reader.list(page);
-  }
-
-  listDue(page: ListDueOptions): Promise<DueHeads> {
-    return this.#reader.due(page);
-  }
-
   /** Takes the lock of the file only if there is something to take. */
-  async takeDue(take: TakeDue): Promise<TakenHeads> {
+  async #takeDue(take: TakeDue): Promise<TakenHeads> {
     const seen = await this.#reader.lookForDue(take);
     if (seen.nextAt !== seen.now || take.limit === 0) return seen;
     return this.#queue.add((tables) => takeDueIn(tables, take));
   }
 
-  countResting(): Promise<number> {
-    return this.#reader.countResting();
+  load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, { signal });
   }
 
-  countRuns(): Promise<RunCounts> {
-    return this.#reader.countRuns();
+  list(page: ListPage): Promise<ListedHead[]> {
+    return this.#reader.list(page);
   }
 
   storedRows(): Promise<readonly StoredRows[]> {
@@ -249,10 +237,6 @@ class SqliteDriver implements StoreDriver {
 
   forgetOutcomes({ dryRun, limit }: ForgetOptions): Promise<number> {
     return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep(limit);
-  }
-
-  forgetEnded({ dryRun, limit }: ForgetOptions): Promise<number> {
-    return dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded(limit);
   }
 
   async close(): Promise<void> {

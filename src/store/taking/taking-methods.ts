@@ -1,11 +1,11 @@
 import { checkRunId } from '../../run/identity.ts';
 import type { Clock } from '../../values/clock.ts';
+import type { DueRun, DueStore, TakeDueOptions, TakenRun, TakenRuns } from '../due-port.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
-import type { DueRun, TakeDueOptions, TakenRun, TakenRuns, TakingStore } from '../port.ts';
 import type { IsDead } from '../rules/lease.ts';
 import { heldFor, takeRun } from '../rules/ownership.ts';
-import type { ListedHead, StoreDriver, TakeDue, TakenHead } from '../store-driver.ts';
+import type { DueDriver, ListedHead, StoreDriver, TakeDue, TakenHead } from '../store-driver.ts';
 
 /** Most runs that one call takes. */
 const MAX_TAKEN = 1_000;
@@ -21,17 +21,15 @@ interface Parts {
   onTake(): void;
 }
 
-/** Returns the methods of a TakingStore; none if the driver has no `takeDue`. */
-export function takingMethods(parts: Parts): Partial<TakingStore> {
+/** Returns the methods of a store that take due runs. */
+export function takingMethods(due: DueDriver, parts: Parts): Pick<DueStore, 'take' | 'heldUntil'> {
   const { driver, clock, isDead, onTake } = parts;
-  if (!driver.takeDue || !driver.listDue) return {};
   let after: string | undefined;
   return {
-    takeDue: async (options) => {
+    take: async (options) => {
       onTake();
       const runs = new Map<string, DueRun>();
-      const found = await driver.takeDue?.(wishOf(options, parts, { after, runs }));
-      const { now = 0, taken = [], nextAt } = found ?? {};
+      const { now, taken, nextAt } = await due.take(wishOf(options, parts, { after, runs }));
       // A run without a key has '' as its key.
       if (taken.length > 0) after = taken.at(-1)?.head.fair ?? '';
       const claims = taken.flatMap((each) => takenRun(each, runs));

@@ -9,7 +9,6 @@ import { eraseRun } from '../rules/history.ts';
 import type { ThreadRow, TurnRow } from '../rules/thread-rows.ts';
 import { admitAgain, admitTurn, type Drop, dropTurns, endTurn } from '../rules/threads.ts';
 import type { ListedThread, StoreWrite, ThreadDriver, ThreadWrite } from '../store-driver.ts';
-import type { ThreadMethods } from '../store-of.ts';
 import type {
   Admission,
   BegunTurn,
@@ -49,10 +48,6 @@ export class Threads {
 
   constructor(parts: ThreadStoreParts) {
     this.#parts = parts;
-  }
-
-  get findsQueued(): boolean {
-    return this.#parts.driver.queued !== undefined;
   }
 
   async admit(turn: TurnToAdmit): Promise<Admission> {
@@ -127,7 +122,7 @@ export class Threads {
   }
 
   async queuedRun(runId: string): Promise<RunCheckpoint | null> {
-    const turn = await this.#parts.driver.queued?.(checkRunId(runId));
+    const turn = await this.#parts.driver.queued(checkRunId(runId));
     return (turn && this.#parts.texts.openTurn(turn).record) ?? null;
   }
 
@@ -140,7 +135,7 @@ export class Threads {
     return (rows ?? []).map((row) => this.#shown(row));
   }
 
-  async list(options: Parameters<ThreadStore['listThreads']>[0] = {}): Promise<ThreadLine[]> {
+  async list(options: Parameters<ThreadStore['list']>[0] = {}): Promise<ThreadLine[]> {
     const { callerId, after, limit = DEFAULT_LIMIT, heldUp } = options;
     const callers = callerId === undefined ? undefined : this.#callersOf(callerId);
     const page = { callers, heldUp, limit, ...(after === undefined ? {} : { after: cursorFrom(after) }) };
@@ -296,19 +291,19 @@ export class Threads {
   }
 }
 
-/** Returns the methods of a `ThreadStore`. */
-export function threadMethods(threads: Threads): ThreadMethods {
+/** Makes the threads of a store. */
+export function threadStore(threads: Threads): ThreadStore {
   return {
-    ...(threads.findsQueued ? { queuedRun: async (runId) => threads.queuedRun(runId) } : {}),
     admit: async (turn) => threads.admit(turn),
-    readThread: async (key, options) => threads.read(key, options),
-    historyOf: async (key, upTo) => threads.history(key, upTo),
+    read: async (key, options) => threads.read(key, options),
+    history: async (key, upTo) => threads.history(key, upTo),
     turnOf: async (key, of) => threads.turnOf(key, of),
+    queuedRun: async (runId) => threads.queuedRun(runId),
     turns: async (key, options) => threads.turns(key, options),
-    listThreads: async (options) => threads.list(options),
+    list: async (options) => threads.list(options),
     rewind: async (key, to) => threads.rewind(key, to),
     fork: async (key, to) => threads.fork(key, to),
-    deleteThread: async (key) => threads.delete(key),
+    delete: async (key) => threads.delete(key),
   };
 }
 

@@ -165,7 +165,7 @@ export class Ledger {
     if (at < (this.#stored.get(runIdOf(args))?.since ?? 0)) return;
     if (method === 'delete') this.#note(args[0] as string, null, { isClear, at });
     // The record of a run that ended is none to recover.
-    if (method === 'end') this.#note(runIdOf(args), null, { isClear, at });
+    if (method === 'history.end') this.#note(runIdOf(args), null, { isClear, at });
     if (method === 'save') {
       this.#noteParent(args[0] as RunCheckpoint);
       this.#saved(args[0] as RunCheckpoint, { isClear, at });

@@ -5,8 +5,9 @@ import type { Model, ModelChoice } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { Invocation } from '../../run/request.ts';
 import { isOwning } from '../../store/capabilities.ts';
+import type { TakenRuns } from '../../store/due-port.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
-import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
+import type { CheckpointStore, Claim } from '../../store/port.ts';
 import { type MethodName, wrapStore } from '../../store/read-only.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
@@ -80,11 +81,18 @@ interface World {
 }
 
 const writes: readonly MethodName[] = [
-  ...(['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'takeDue', 'release'] as const),
-  ...(['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'] as const),
+  ...(['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'due.take', 'release'] as const),
+  ...(['due.leave', 'history.end', 'history.erase', 'send', 'acknowledge', 'expect', 'signal'] as const),
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
-const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome', 'store.leave', 'store.end'];
+const owned = [
+  'store.save',
+  'store.append',
+  'store.delete',
+  'store.keepOutcome',
+  'store.due.leave',
+  'store.history.end',
+];
 /** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
 
@@ -240,7 +248,7 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
 /** The store's own clock is behind that of the processes if time was moved past a wait. */
 function atTime({ time, executor }: Job, name: MethodName, method: Method): Method {
-  if (!time || (name !== 'listDue' && name !== 'takeDue')) return method;
+  if (!time || (name !== 'due.list' && name !== 'due.take')) return method;
   const base = baseClockOf(executor.clock);
   return (options) => method(time.isMoved ? { now: time.clock(base).now(), ...(options as object) } : options);
 }
@@ -275,13 +283,13 @@ interface Asked {
 async function held(life: Life, { name, args, answer }: Asked): Promise<unknown> {
   const value = await answer;
   for (const claim of claimsIn(name, value)) life.claims.set(claim.runId, claim);
-  if (name === 'release' || (name === 'leave' && value)) life.claims.delete((args[0] as Claim).runId);
+  if (name === 'release' || (name === 'due.leave' && value)) life.claims.delete((args[0] as Claim).runId);
   return value;
 }
 
 /** The claims that an answer of the store gave to this process. */
 function claimsIn(name: string, answer: unknown): readonly Claim[] {
-  if (name === 'takeDue') return (answer as TakenRuns).claims;
+  if (name === 'due.take') return (answer as TakenRuns).claims;
   return name === 'claim' && answer ? [answer as Claim] : [];
 }
 

@@ -2,35 +2,27 @@ import assert from 'node:assert/strict';
 import {
   carriesCommands,
   isAppending,
-  isCounting,
   isDelivering,
   isDue,
   isEvents,
-  isJournal,
   isKeepingOutcomes,
   isKeepingRecords,
   isMarking,
   isOwning,
-  isTaking,
-  isThreads,
 } from '../../store/capabilities.ts';
-import type { CountingStore } from '../../store/counting/port.ts';
+import type { RestingStore } from '../../store/due-port.ts';
+import type { KeepingStore } from '../../store/history-port.ts';
 import type {
   AppendingStore,
   ChangeStore,
   CheckpointStore,
   ControlStore,
   DeliveryStore,
-  DueStore,
   EventStore,
-  HistoryStore,
-  JournalStore,
   OutcomeStore,
   OwningStore,
   StoreGroups,
-  TakingStore,
 } from '../../store/port.ts';
-import type { ThreadStore } from '../../store/thread-port.ts';
 
 /** What the contract needs of a store's tests. */
 export interface StoreUnderTest<S extends CheckpointStore = CheckpointStore> {
@@ -75,6 +67,11 @@ export interface Draft {
   readonly body: (bench: Bench<never>) => Promise<void>;
 }
 
+/** A store with claims and a journal. */
+export type JournalingStore = OwningStore & Pick<StoreGroups, 'journal'>;
+/** A store with claims, records of ended runs and threads. */
+export type ThreadedStore = KeepingStore & RestingStore & Pick<StoreGroups, 'threads'>;
+
 type Body<S extends CheckpointStore> = (bench: Bench<S>) => Promise<void>;
 
 /** Makes a case of the store contract for every store. */
@@ -93,8 +90,8 @@ export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reo
 }
 
 /** Makes a case of the store contract for stores with a journal. */
-export function journalStore(title: string, body: Body<JournalStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isJournal, ...(needs ? { needs } : {}) };
+export function journalStore(title: string, body: Body<JournalingStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: (store) => store.journal !== undefined, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that keep outcomes. */
@@ -119,18 +116,18 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
 }
 
 /** Makes a case of the store contract for stores in which runs rest. */
-export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' | 'damage'): Draft {
+export function dueStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that count their runs. */
-export function countingStore(title: string, body: Body<CountingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isCounting, ...(needs ? { needs } : {}) };
+export function countingStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores from which processes take due runs. */
-export function takingStore(title: string, body: Body<TakingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isTaking, ...(needs ? { needs } : {}) };
+export function takingStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that carry signals. */
@@ -139,7 +136,7 @@ export function eventStore(title: string, body: Body<EventStore>, needs?: 'reope
 }
 
 /** Makes a case of the store contract for stores that keep the records of runs that ended. */
-export function historyStore(title: string, body: Body<HistoryStore>, needs?: 'reopen' | 'damage'): Draft {
+export function historyStore(title: string, body: Body<KeepingStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isKeepingRecords, ...(needs ? { needs } : {}) };
 }
 
@@ -149,14 +146,14 @@ export function markingStore(title: string, body: Body<ChangeStore & OwningStore
 }
 
 /** Makes a case of the store contract for stores that keep threads. */
-export function threadStore(title: string, body: Body<ThreadStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isThreads, ...(needs ? { needs } : {}) };
+export function threadStore(title: string, body: Body<ThreadedStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: (store) => store.threads !== undefined, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that keep schedules. */
 export function scheduleStore(
   title: string,
-  body: Body<DueStore & Pick<StoreGroups, 'schedules'>>,
+  body: Body<RestingStore & Pick<StoreGroups, 'schedules'>>,
   needs?: 'reopen',
 ): Draft {
   return { title, body, offers: (store) => store.schedules !== undefined, ...(needs ? { needs } : {}) };

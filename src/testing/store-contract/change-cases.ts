@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import type { CountingStore } from '../../store/counting/port.ts';
+import type { RestingStore } from '../../store/due-port.ts';
 import type { ChangeStore, Claim } from '../../store/port.ts';
 import { countingStore, type Draft, journalStore, markingStore } from './case.ts';
 import { sampleRecord } from './records.ts';
@@ -28,24 +28,25 @@ const waitsFor = (kind: Kind) => {
 };
 
 /** Stores a run, as a process that claims it does. */
-async function owned(store: CountingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
+async function owned(store: RestingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
   const claim = await store.claim(runId, 'me', LONG_MS);
   assert(claim);
   await store.save(sampleRecord(runId, { updatedAt: Date.now(), ...fields }), { claim });
   return claim;
 }
 
-async function resting(store: CountingStore, runId: string, kind: Kind): Promise<void> {
+async function resting(store: RestingStore, runId: string, kind: Kind): Promise<void> {
   const claim = await owned(store, runId, { waiting: waitsFor(kind) });
-  assert.equal(await store.leave(claim, { readUpTo: 0 }), true);
+  assert.equal(await store.due.leave(claim, { readUpTo: 0 }), true);
 }
 
-const countsOf = async (store: CountingStore) => {
-  const { now: _, dueSince: __, ...counts } = await store.countRuns();
+const countsOf = async (store: RestingStore) => {
+  const { now: _, dueSince: __, ...counts } = await store.due.countRuns();
   return counts;
 };
 
-const countCases: readonly Draft[] = [
+/** Cases of a store that counts its runs. */
+export const countCases: readonly Draft[] = [
   countingStore(
     'runs are counted: live, due, parked, and waiting by the kind of their first wait (otel 15, 21)',
     async ({ store }) => {
@@ -74,19 +75,19 @@ const countCases: readonly Draft[] = [
   countingStore(
     'the oldest due run is due since its last record, its time, or the command that woke it (otel 15)',
     async ({ store }) => {
-      const { now, dueSince } = await store.countRuns();
+      const { now, dueSince } = await store.due.countRuns();
       assert.equal(dueSince, undefined);
       await resting(store, 'woken', 'event');
       await store.send('woken', { id: 'c', kind: 'steer', text: 'wake up' });
-      const { dueSince: woken = 0 } = await store.countRuns();
+      const { dueSince: woken = 0 } = await store.due.countRuns();
       assert(woken >= now - 1_000, `due since ${now - woken} ms before the first look`);
       const claim = await owned(store, 'overdue', { updatedAt: 1, waiting: waitsFor('timer') });
       const dueAt = Math.floor(now) - 50_000;
-      await store.leave(claim, { dueAt, readUpTo: 0 });
-      assert.equal((await store.countRuns()).dueSince, dueAt);
+      await store.due.leave(claim, { dueAt, readUpTo: 0 });
+      assert.equal((await store.due.countRuns()).dueSince, dueAt);
       const released = await owned(store, 'released', { updatedAt: Math.floor(now) - 60_000 });
       await store.release(released);
-      assert.equal((await store.countRuns()).dueSince, Math.floor(now) - 60_000);
+      assert.equal((await store.due.countRuns()).dueSince, Math.floor(now) - 60_000);
     },
   ),
 
@@ -162,9 +163,9 @@ export const changeCases: readonly Draft[] = [
         ...{ place, keep: 'kept' },
         event: { type: 'run.parked', code: 'C', reason: '', runId: 'run', seq: place, at: 7 },
       });
-      for (let place = 1; place <= 30; place++) await store.publish('run', [parked(place)], { claim });
+      for (let place = 1; place <= 30; place++) await store.journal.publish('run', [parked(place)], { claim });
       for (const newest of [1, 7, 30, 31]) {
-        const page = await store.readEvents('run', { newest, limit: 100 });
+        const page = await store.journal.read('run', { newest, limit: 100 });
         const places = page?.entries.map(({ place }) => place) ?? [];
         const from = places[0] ?? 0;
         assert(from >= 1 && from <= Math.max(1, 31 - newest), `the newest ${newest} of 30 writes begin with ${from}`);
@@ -173,12 +174,12 @@ export const changeCases: readonly Draft[] = [
           Array.from({ length: 31 - from }, (_, at) => from + at),
         );
       }
-      const later = await store.readEvents('run', { newest: 7, after: 28, limit: 100 });
+      const later = await store.journal.read('run', { newest: 7, after: 28, limit: 100 });
       assert.deepEqual(
         later?.entries.map(({ place }) => place),
         [29, 30],
       );
-      assert.equal(await store.readEvents('unknown', { newest: 7, limit: 100 }), null);
+      assert.equal(await store.journal.read('unknown', { newest: 7, limit: 100 }), null);
     },
   ),
 ];

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { knownPhases } from '../../run/pipeline.ts';
 import { isAppending } from '../../store/capabilities.ts';
-import type { Claim, TakeDueOptions, TakingStore } from '../../store/port.ts';
+import type { RestingStore, TakeDueOptions } from '../../store/due-port.ts';
+import type { Claim } from '../../store/port.ts';
 import { type Draft, takingStore } from './case.ts';
 import { nextStep, sampleMeta, sampleRecord } from './records.ts';
 
@@ -21,17 +22,17 @@ const { agentId } = sampleMeta('run');
 const fitting = knownPhases(agentId, ['plan-1', 'act-1', 'tell-1']);
 const others = knownPhases(agentId, ['plan-1', 'act-2']);
 
-async function take(store: TakingStore, definitions?: readonly string[], wish: Partial<TakeDueOptions> = {}) {
-  const { claims } = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 1_000, definitions, ...wish });
+async function take(store: RestingStore, definitions?: readonly string[], wish: Partial<TakeDueOptions> = {}) {
+  const { claims } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1_000, definitions, ...wish });
   return claims;
 }
 
-const takeIds = async (store: TakingStore, definitions?: readonly string[], wish?: Partial<TakeDueOptions>) =>
+const takeIds = async (store: RestingStore, definitions?: readonly string[], wish?: Partial<TakeDueOptions>) =>
   (await take(store, definitions, wish)).map(({ runId }) => runId).sort();
 
 /** Saves a record with the reason why it is parked, as a part where the store can. */
 async function parkedBy(
-  store: TakingStore,
+  store: RestingStore,
   before: RunCheckpoint,
   { parked, ...options }: { readonly parked: RunCheckpoint['parked'] & object; readonly claim?: Claim },
 ): Promise<RunCheckpoint> {
@@ -50,8 +51,8 @@ export const definitionCases: readonly Draft[] = [
       assert.deepEqual(await take(store, []), []);
       assert.deepEqual(await take(store, others), []);
       assert.deepEqual(await take(store, fitting, { agentIds: ['another'] }), []);
-      assert.deepEqual((await store.listDue({ limit: 10 })).runs, []);
-      const looked = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 0, definitions: fitting });
+      assert.deepEqual((await store.due.list({ limit: 10 })).runs, []);
+      const looked = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 0, definitions: fitting });
       assert.deepEqual([looked.claims, looked.nextAt], [[], looked.now]);
       const [taken] = await take(store, [...others, ...fitting], { agentIds: [agentId] });
       assert(taken);
@@ -76,8 +77,11 @@ export const definitionCases: readonly Draft[] = [
       assert(second);
       assert.deepEqual([second.epoch, second.attempts], [first.epoch + 1, 1]);
       // A time is nothing to a run that is never due.
-      const now = (await store.listDue({ limit: 1 })).now;
-      assert.equal(await store.leave(second, { dueAt: now + LONG, readUpTo: 0, attempts: 0, givenBack: true }), true);
+      const now = (await store.due.list({ limit: 1 })).now;
+      assert.equal(
+        await store.due.leave(second, { dueAt: now + LONG, readUpTo: 0, attempts: 0, givenBack: true }),
+        true,
+      );
       const [third] = await take(store, fitting);
       assert(third);
       const { parked: __, ...freed } = record;

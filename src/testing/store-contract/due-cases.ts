@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import { isAppending } from '../../store/capabilities.ts';
-import type { Claim, DueStore } from '../../store/port.ts';
+import type { RestingStore } from '../../store/due-port.ts';
+import type { Claim } from '../../store/port.ts';
 import { type Draft, dueStore, refuses } from './case.ts';
 import { seededRandom } from './random.ts';
 import { nextStep, sampleRecord } from './records.ts';
@@ -16,30 +17,30 @@ const waiting = { waits: [timer], settled: [] };
 const parked = { code: 'PARKED', reason: 'not today' };
 
 /** The runs that are due, in their order. */
-async function due(store: DueStore): Promise<string[]> {
-  return (await store.listDue({ limit: 1_000 })).runs.map(({ runId }) => runId);
+async function due(store: RestingStore): Promise<string[]> {
+  return (await store.due.list({ limit: 1_000 })).runs.map(({ runId }) => runId);
 }
 
-const nowOf = async (store: DueStore) => Math.floor((await store.listDue({ limit: 1 })).now);
+const nowOf = async (store: RestingStore) => Math.floor((await store.due.list({ limit: 1 })).now);
 
-async function claimed(store: DueStore, runId: string, owner = 'me'): Promise<Claim> {
+async function claimed(store: RestingStore, runId: string, owner = 'me'): Promise<Claim> {
   const claim = await store.claim(runId, owner, LONG);
   assert(claim);
   return claim;
 }
 
 /** A stored run that waits, and its owner's claim. */
-async function owned(store: DueStore, runId: string, fields: Partial<RunCheckpoint> = { waiting }): Promise<Claim> {
+async function owned(store: RestingStore, runId: string, fields: Partial<RunCheckpoint> = { waiting }): Promise<Claim> {
   const claim = await claimed(store, runId);
   await store.save(sampleRecord(runId, fields), { claim });
   return claim;
 }
 
 /** A run that rests. @param inMs when it is due; absent = when a command comes */
-async function resting(store: DueStore, runId: string, inMs?: number): Promise<void> {
+async function resting(store: RestingStore, runId: string, inMs?: number): Promise<void> {
   const claim = await owned(store, runId);
   const dueAt = inMs === undefined ? undefined : (await nowOf(store)) + inMs;
-  assert.equal(await store.leave(claim, { dueAt, readUpTo: 0 }), true);
+  assert.equal(await store.due.leave(claim, { dueAt, readUpTo: 0 }), true);
 }
 
 /** Cases of a store in which runs rest. */
@@ -50,7 +51,7 @@ export const dueCases: readonly Draft[] = [
     await claimed(store, 'only claimed');
     assert.deepEqual(await due(store), ['unclaimed']);
     await store.release(claim);
-    const { runs, now } = await store.listDue({ limit: 10 });
+    const { runs, now } = await store.due.list({ limit: 10 });
     assert.deepEqual(
       runs.map(({ runId, dueAt, attempts }) => ({ runId, dueAt, attempts })),
       [
@@ -75,15 +76,15 @@ export const dueCases: readonly Draft[] = [
     await resting(store, 'on command');
     await resting(store, 'at once', -1);
     assert.deepEqual(await due(store), ['at once']);
-    assert.equal(await store.countResting(), 2);
+    assert.equal(await store.due.countResting(), 2);
     const claim = await claimed(store, 'later', 'another');
     assert.equal(claim.attempts, 2);
   }),
 
   dueStore('leave sets the count of attempts (waiting 16, 20)', async ({ store }) => {
     const claim = await owned(store, 'run');
-    await store.leave(claim, { dueAt: 0, readUpTo: 0, attempts: 0 });
-    const [run] = (await store.listDue({ limit: 1 })).runs;
+    await store.due.leave(claim, { dueAt: 0, readUpTo: 0, attempts: 0 });
+    const [run] = (await store.due.list({ limit: 1 })).runs;
     assert.deepEqual(run, { runId: 'run', dueAt: 0, attempts: 0, meta: sampleRecord('run').meta });
     assert.equal((await claimed(store, 'run')).attempts, 1);
   }),
@@ -92,36 +93,36 @@ export const dueCases: readonly Draft[] = [
     const now = await nowOf(store);
     const times = [3, 1, 2, 2, 1, 0].map((before) => Math.max(now - before * 1_000, 0));
     for (const [i, dueAt] of times.entries()) {
-      await store.leave(await owned(store, `run-${i}`), { dueAt, readUpTo: 0 });
+      await store.due.leave(await owned(store, `run-${i}`), { dueAt, readUpTo: 0 });
     }
     const expected = times
       .map((dueAt, i) => ({ dueAt, runId: `run-${i}` }))
       .sort((a, b) => a.dueAt - b.dueAt || (a.runId < b.runId ? -1 : 1));
     const listed: { dueAt: number; runId: string }[] = [];
     for (let isMore = true; isMore; ) {
-      const { runs } = await store.listDue({ limit: 2, after: listed.at(-1) });
+      const { runs } = await store.due.list({ limit: 2, after: listed.at(-1) });
       for (const { dueAt, runId } of runs) listed.push({ dueAt, runId });
       isMore = runs.length === 2;
     }
     assert.deepEqual(listed, expected);
   }),
 
-  dueStore('listDue says when the next run is due (waiting 18, 19)', async ({ store }) => {
-    assert.equal((await store.listDue({ limit: 1 })).nextAt, undefined);
+  dueStore('due.list says when the next run is due (waiting 18, 19)', async ({ store }) => {
+    assert.equal((await store.due.list({ limit: 1 })).nextAt, undefined);
     await resting(store, 'on command');
-    assert.equal((await store.listDue({ limit: 1 })).nextAt, undefined);
+    assert.equal((await store.due.list({ limit: 1 })).nextAt, undefined);
     const dueAt = (await nowOf(store)) + LONG;
-    await store.leave(await owned(store, 'sooner'), { dueAt, readUpTo: 0 });
-    await store.leave(await owned(store, 'later'), { dueAt: dueAt + 5, readUpTo: 0 });
-    assert.equal((await store.listDue({ limit: 1 })).nextAt, dueAt);
+    await store.due.leave(await owned(store, 'sooner'), { dueAt, readUpTo: 0 });
+    await store.due.leave(await owned(store, 'later'), { dueAt: dueAt + 5, readUpTo: 0 });
+    assert.equal((await store.due.list({ limit: 1 })).nextAt, dueAt);
   }),
 
   dueStore('a run with an unread command cannot leave, and nothing changes (waiting 16, 33)', async ({ store }) => {
     const claim = await owned(store, 'run');
     await store.send('run', steer('a'));
-    assert.equal(await store.leave(claim, { readUpTo: 0, attempts: 9 }), false);
+    assert.equal(await store.due.leave(claim, { readUpTo: 0, attempts: 9 }), false);
     assert.equal((await store.renew(claim, LONG)).attempts, 1);
-    assert.equal(await store.countResting(), 0);
+    assert.equal(await store.due.countResting(), 0);
     assert.equal(await store.claim('run', 'another', LONG), null);
   }),
 
@@ -132,14 +133,14 @@ export const dueCases: readonly Draft[] = [
       await store.send('run', steer('a'));
       const [first] = await store.inbox({ owner: 'me' });
       await store.send('run', steer('b'));
-      assert.equal(await store.leave(claim, { readUpTo: first?.seq ?? 0 }), false);
+      assert.equal(await store.due.leave(claim, { readUpTo: first?.seq ?? 0 }), false);
       const readUpTo = (await store.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
       await store.acknowledge(claim, ['a', 'b']);
       await store.send('run', steer('c'));
-      assert.equal(await store.leave(claim, { readUpTo }), false, 'a command after all that were acknowledged');
+      assert.equal(await store.due.leave(claim, { readUpTo }), false, 'a command after all that were acknowledged');
       const last = (await store.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
       assert.ok(last > readUpTo);
-      assert.equal(await store.leave(claim, { readUpTo: last }), true);
+      assert.equal(await store.due.leave(claim, { readUpTo: last }), true);
       assert.deepEqual(await due(store), []);
     },
   ),
@@ -150,7 +151,7 @@ export const dueCases: readonly Draft[] = [
     await store.send('a', steer('1'));
     await store.send('b', steer('1'));
     assert.deepEqual(await due(store), ['a', 'b']);
-    assert.equal(await store.countResting(), 0);
+    assert.equal(await store.due.countResting(), 0);
   }),
 
   dueStore(
@@ -170,29 +171,29 @@ export const dueCases: readonly Draft[] = [
     await resting(store, 'run', LONG);
     await store.release(await claimed(store, 'run'), { attempts: 0 });
     assert.deepEqual(await due(store), []);
-    assert.equal(await store.countResting(), 1);
+    assert.equal(await store.due.countResting(), 1);
   }),
 
   dueStore('an owner that lost its claim cannot leave (waiting 16, 18)', async ({ store }) => {
     const lost = await owned(store, 'run');
     const claim = await claimed(store, 'run');
-    await refuses(store.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
+    await refuses(store.due.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
     await store.delete('run', { claim });
-    await refuses(store.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
-    assert.equal(await store.countResting(), 0);
+    await refuses(store.due.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
+    assert.equal(await store.due.countResting(), 0);
   }),
 
   dueStore('a time that is no number is refused', async ({ store }) => {
     const claim = await owned(store, 'run');
-    await assert.rejects(store.leave(claim, { dueAt: Number.NaN, readUpTo: 0 }), TypeError);
-    assert.equal(await store.leave(claim, { dueAt: Number.POSITIVE_INFINITY, readUpTo: 0 }), true);
+    await assert.rejects(store.due.leave(claim, { dueAt: Number.NaN, readUpTo: 0 }), TypeError);
+    assert.equal(await store.due.leave(claim, { dueAt: Number.POSITIVE_INFINITY, readUpTo: 0 }), true);
     assert.deepEqual(await due(store), []);
   }),
 
   dueStore('a deleted run rests no longer, and the next one of its id is due (waiting 18)', async ({ store }) => {
     await resting(store, 'run', LONG);
     await store.delete('run');
-    assert.equal(await store.countResting(), 0);
+    assert.equal(await store.due.countResting(), 0);
     await store.save(sampleRecord('run'));
     assert.deepEqual(await due(store), ['run']);
   }),
@@ -204,7 +205,7 @@ export const dueCases: readonly Draft[] = [
       await resting(store, 'resting', LONG);
       await store.save(sampleRecord('resting', { parked, waiting }));
       await store.send('run', steer('a'));
-      assert.deepEqual([await due(store), await store.countResting()], [[], 0]);
+      assert.deepEqual([await due(store), await store.due.countResting()], [[], 0]);
       assert.deepEqual(
         (await store.listInterrupted()).map(({ runId, status }) => [runId, status]),
         [
@@ -246,7 +247,7 @@ export const dueCases: readonly Draft[] = [
       await damage('b', 'corrupt');
       await damage('c', 'newer');
       assert.deepEqual(
-        (await store.listDue({ limit: 2 })).runs.map(({ runId }) => runId),
+        (await store.due.list({ limit: 2 })).runs.map(({ runId }) => runId),
         ['a'],
       );
     },
@@ -274,7 +275,7 @@ export const dueCases: readonly Draft[] = [
       await store.save(sampleRecord('just began to wait', { waiting }));
       await resting(store, 'on command');
       const dueAt = (await nowOf(store)) + LONG;
-      await store.leave(await owned(store, 'later'), { dueAt, readUpTo: 0 });
+      await store.due.leave(await owned(store, 'later'), { dueAt, readUpTo: 0 });
       const listed = await store.listInterrupted();
       assert.deepEqual(
         listed.map(({ runId, status }) => [runId, status]),
@@ -353,7 +354,7 @@ export const dueCases: readonly Draft[] = [
       const [leave, send] = random.shuffled([0, 1]);
       const asked: Promise<unknown>[] = [];
       for (const step of [leave, send]) {
-        if (step === 0) asked[0] = store.leave(claim, { readUpTo: 0 });
+        if (step === 0) asked[0] = store.due.leave(claim, { readUpTo: 0 });
         else asked[1] = store.send(runId, steer('a'));
         for (let turns = random.below(4); turns > 0; turns--) await null;
       }
@@ -370,7 +371,7 @@ export const dueCases: readonly Draft[] = [
       await resting(store, 'later', LONG);
       await store.save(sampleRecord('now'));
       const other = await reopen();
-      assert.deepEqual([await due(other), await other.countResting()], [['now'], 1]);
+      assert.deepEqual([await due(other), await other.due.countResting()], [['now'], 1]);
       await other.send('later', steer('a'));
       assert.deepEqual(await due(store), ['later', 'now']);
     },

@@ -11,7 +11,7 @@ const topic = 'a0'.repeat(32);
 const other = 'b1'.repeat(32);
 
 /** When the kept signals of a case expire. */
-const untilOf = async (store: EventStore) => (await store.listDue({ limit: 1 })).now + LONG;
+const untilOf = async (store: EventStore) => (await store.due.list({ limit: 1 })).now + LONG;
 
 async function signal(store: EventStore, id: string, fields: Partial<Signal> = {}): Promise<string | undefined> {
   const sent = { topic, id, value: `value ${id}`, untilMs: await untilOf(store), ...fields };
@@ -39,12 +39,12 @@ async function got(store: EventStore, runId: string): Promise<string[]> {
 export const eventCases: readonly Draft[] = [
   eventStore('a signal goes to the run that expects it, and makes it due (waiting 12, 18)', async ({ store }) => {
     const claim = await expecting(store, 'run');
-    assert.equal(await store.leave(claim, { readUpTo: 0 }), true);
+    assert.equal(await store.due.leave(claim, { readUpTo: 0 }), true);
     const untilMs = await untilOf(store);
     const value = { list: [1, null, '\ud800'] };
     assert.deepEqual(await store.signal({ topic, id: 'one', value, untilMs }), { to: 'run' });
     assert.deepEqual(
-      (await store.listDue({ limit: 5 })).runs.map(({ runId }) => runId),
+      (await store.due.list({ limit: 5 })).runs.map(({ runId }) => runId),
       ['run'],
     );
     const [sent] = await store.inbox({ runId: 'run' });
@@ -60,7 +60,7 @@ export const eventCases: readonly Draft[] = [
       assert.equal(await signal(store, 'two'), undefined);
       const claim = await expecting(store, 'run');
       assert.deepEqual(await got(store, 'run'), ['w one']);
-      assert.equal(await store.leave(claim, { readUpTo: 0 }), false);
+      assert.equal(await store.due.leave(claim, { readUpTo: 0 }), false);
       await expecting(store, 'run', { waitId: 'second' });
       assert.deepEqual(await got(store, 'run'), ['w one', 'second two']);
       await expecting(store, 'next');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { Claim, TakeDueOptions, TakingStore } from '../../store/port.ts';
+import type { RestingStore, TakeDueOptions } from '../../store/due-port.ts';
+import type { Claim } from '../../store/port.ts';
 import type { Draft } from './case.ts';
 import { takingStore } from './case.ts';
 import { sampleRecord } from './records.ts';
@@ -13,17 +14,17 @@ const waiting: NonNullable<RunCheckpoint['waiting']> = {
   settled: [],
 };
 
-async function take(store: TakingStore, wish: Partial<TakeDueOptions> = {}) {
-  return (await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
+async function take(store: RestingStore, wish: Partial<TakeDueOptions> = {}) {
+  return (await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
 }
 
-const takeIds = async (store: TakingStore, wish: Partial<TakeDueOptions> = {}) =>
+const takeIds = async (store: RestingStore, wish: Partial<TakeDueOptions> = {}) =>
   (await take(store, wish)).map(({ runId }) => runId).sort();
 
-const listedIds = async (store: TakingStore, status?: 'waiting') =>
+const listedIds = async (store: RestingStore, status?: 'waiting') =>
   (await store.listInterrupted(status ? { status } : {})).map(({ runId }) => runId).sort();
 
-async function claimed(store: TakingStore, runId: string): Promise<Claim> {
+async function claimed(store: RestingStore, runId: string): Promise<Claim> {
   const claim = await store.claim(runId, 'me', LONG);
   assert(claim);
   return claim;
@@ -31,20 +32,20 @@ async function claimed(store: TakingStore, runId: string): Promise<Claim> {
 
 /** A run that its process leaves for a time. @returns its claim */
 async function left(
-  store: TakingStore,
+  store: RestingStore,
   runId: string,
   { inMs = LONG, ...how }: { readonly inMs?: number; readonly givenBack?: true; readonly fields?: object },
 ): Promise<void> {
   const { fields, ...options } = how;
   await store.save(sampleRecord(runId, fields));
   const claim = await claimed(store, runId);
-  const dueAt = Math.floor((await store.listDue({ limit: 1 })).now) + inMs;
-  assert.equal(await store.leave(claim, { dueAt, readUpTo: 0, attempts: 0, ...options }), true);
+  const dueAt = Math.floor((await store.due.list({ limit: 1 })).now) + inMs;
+  assert.equal(await store.due.leave(claim, { dueAt, readUpTo: 0, attempts: 0, ...options }), true);
 }
 
 /** Cases of runs that are named, and of runs that a process gives back because it cannot continue them. */
 export const giveBackCases: readonly Draft[] = [
-  takingStore('takeDue takes only runs that it names, up to its limit (engine 16)', async ({ store }) => {
+  takingStore('due.take takes only runs that it names, up to its limit (engine 16)', async ({ store }) => {
     for (const runId of ['a', 'b', 'c', 'd', 'held']) await store.save(sampleRecord(runId));
     await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
     await claimed(store, 'held');
@@ -75,9 +76,9 @@ export const giveBackCases: readonly Draft[] = [
       for (const opened of [store, await reopen()]) {
         assert.deepEqual(await listedIds(opened), ['back', 'waits, back']);
         assert.deepEqual(await listedIds(opened, 'waiting'), ['rests']);
-        assert.equal(await opened.countResting(), 1);
+        assert.equal(await opened.due.countResting(), 1);
         assert.deepEqual(await takeIds(opened), []);
-        assert.deepEqual((await opened.listDue({ limit: 10 })).runs, []);
+        assert.deepEqual((await opened.due.list({ limit: 10 })).runs, []);
         const [entry] = await opened.listInterrupted();
         assert(entry && entry.status !== 'quarantined');
         assert.ok(Number.isInteger(entry.dueAt), String(entry.dueAt));
@@ -105,7 +106,7 @@ export const giveBackCases: readonly Draft[] = [
   takingStore('a run that was given back is due when its pause is over (engine 19)', async ({ store }) => {
     await left(store, 'back', { givenBack: true, inMs: 30 });
     await left(store, 'at once', { givenBack: true, inMs: -1 });
-    const { nextAt = 0, now } = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 0 });
+    const { nextAt = 0, now } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 0 });
     assert.ok(nextAt <= now + 31, String(nextAt - now));
     const taken: string[] = [];
     for (let looks = 0; looks < 1_000 && taken.length < 2; looks++) {

@@ -3,8 +3,9 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { KeptRun } from '../../record/kept-run.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isAppending, isDue, isEvents, isJournal } from '../../store/capabilities.ts';
-import type { Claim, EndOptions, HistoryStore } from '../../store/port.ts';
+import { isAppending, isDue, isEvents } from '../../store/capabilities.ts';
+import type { EndOptions, KeepingStore } from '../../store/history-port.ts';
+import type { Claim } from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
 import { nextStep, sampleMeta, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
@@ -13,14 +14,14 @@ const LONG = 600_000;
 /** The year 2100: later than any clock of a test. */
 const LATER = 4_102_444_800_000;
 
-async function claimed(store: HistoryStore, runId: string, by = 'me'): Promise<Claim> {
+async function claimed(store: KeepingStore, runId: string, by = 'me'): Promise<Claim> {
   const claim = await store.claim(runId, by, LONG);
   assert(claim);
   return claim;
 }
 
 /** A run with a record, and its owner's claim. */
-async function owned(store: HistoryStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
+async function owned(store: KeepingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
   const claim = await claimed(store, runId);
   await store.save(sampleRecord(runId, fields), { claim });
   return claim;
@@ -34,8 +35,8 @@ function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
 }
 
 /** A run that has ended, and whose record is kept. */
-async function ended(store: HistoryStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
-  await store.end(await owned(store, runId), end);
+async function ended(store: KeepingStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
+  await store.history.end(await owned(store, runId), end);
 }
 
 /** A kept event. */
@@ -48,8 +49,8 @@ const sampleError = { name: 'Error', code: 'RUN_PANIC', message: 'no' };
 
 const idsOf = (runs: readonly KeptRun[]) => runs.map(({ runId }) => runId);
 
-async function listed(store: HistoryStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
-  return idsOf(await store.listEnded({ limit: 1_000, ...filter })).sort();
+async function listed(store: KeepingStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
+  return idsOf(await store.history.list({ limit: 1_000, ...filter })).sort();
 }
 
 /** The cases of the store contract about the records of runs that ended. */
@@ -57,14 +58,14 @@ export const historyCases: readonly Draft[] = [
   historyStore('a run that ended is kept, and is no run to recover (web 16)', async ({ store }) => {
     const claim = await owned(store, 'run');
     const record = await store.load('run');
-    await store.end(claim, endOf('run'));
+    await store.history.end(claim, endOf('run'));
     assert.equal(await store.load('run'), null);
     assert.deepEqual(await store.load('run', { ended: true }), record);
     assert.deepEqual(await store.listInterrupted(), []);
     assert.deepEqual(await store.listInterrupted({ status: 'waiting' }), []);
     if (!isDue(store)) return;
-    assert.deepEqual((await store.listDue({ limit: 10 })).runs, []);
-    assert.equal(await store.countResting(), 0);
+    assert.deepEqual((await store.due.list({ limit: 10 })).runs, []);
+    assert.equal(await store.due.countResting(), 0);
   }),
 
   historyStore('its outcome is kept by the same commit, as long as it should be (web 16)', async ({ store }) => {
@@ -80,41 +81,41 @@ export const historyCases: readonly Draft[] = [
     const claim = await owned(store, 'run');
     const step = nextStep(sampleRecord('run'), [userMessage('one more')]);
     await store.append(step.delta, { claim });
-    await store.end(claim, endOf('run'));
+    await store.history.end(claim, endOf('run'));
     assert.deepEqual((await store.load('run', { ended: true }))?.messages, step.record.messages);
   }),
 
   historyStore('an end that is repeated changes nothing: its answer may be lost (web 16)', async ({ store }) => {
     const claim = await owned(store, 'run');
-    await store.end(claim, endOf('run'));
-    const before = await store.listEnded({ limit: 10 });
-    await store.end(claim, { ...endOf('run', { output: 'another' }), keepUntil: LATER + 1 });
-    assert.deepEqual(await store.listEnded({ limit: 10 }), before);
+    await store.history.end(claim, endOf('run'));
+    const before = await store.history.list({ limit: 10 });
+    await store.history.end(claim, { ...endOf('run', { output: 'another' }), keepUntil: LATER + 1 });
+    assert.deepEqual(await store.history.list({ limit: 10 }), before);
     assert.equal((await store.outcome('run'))?.output, 'a line');
     assert(await store.load('run', { ended: true }));
   }),
 
   historyStore('an end without a kept outcome can be repeated too (web 16)', async ({ store }) => {
     const claim = await owned(store, 'run');
-    for (let i = 0; i < 2; i++) await store.end(claim, { ...endOf('run'), outcomeUntil: 0 });
+    for (let i = 0; i < 2; i++) await store.history.end(claim, { ...endOf('run'), outcomeUntil: 0 });
     assert.deepEqual(await listed(store), ['run']);
   }),
 
   historyStore('only the owner of a run ends it (web 16)', async ({ store }) => {
     const lost = await owned(store, 'run');
     const claim = await claimed(store, 'run');
-    await refuses(store.end(lost, endOf('run')), 'LEASE_LOST');
+    await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
     assert(await store.load('run'));
     assert.equal(await store.outcome('run'), null);
     assert.deepEqual(await listed(store), []);
-    await store.end(claim, endOf('run'));
-    await refuses(store.end(lost, endOf('run')), 'LEASE_LOST');
-    await refuses(store.end({ ...claim, runId: 'nobody' }, endOf('nobody')), 'LEASE_LOST');
+    await store.history.end(claim, endOf('run'));
+    await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
+    await refuses(store.history.end({ ...claim, runId: 'nobody' }, endOf('nobody')), 'LEASE_LOST');
   }),
 
   historyStore('a run that recorded nothing leaves its outcome only (web 16)', async ({ store }) => {
     const claim = await claimed(store, 'run');
-    await store.end(claim, endOf('run'));
+    await store.history.end(claim, endOf('run'));
     assert(await store.outcome('run'));
     assert.deepEqual(await listed(store), []);
     assert.equal(await store.load('run', { ended: true }), null);
@@ -123,12 +124,12 @@ export const historyCases: readonly Draft[] = [
 
   historyStore('a run that ended cannot be written, sent to, or waited for (web 16)', async ({ store }) => {
     const claim = await owned(store, 'run');
-    await store.end(claim, endOf('run'));
+    await store.history.end(claim, endOf('run'));
     await refuses(store.save(sampleRecord('run'), { claim }), 'LEASE_LOST');
     await refuses(store.renew(claim, LONG), 'LEASE_LOST');
     if (isDue(store)) {
       await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'RUN_NOT_FOUND');
-      await refuses(store.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
+      await refuses(store.due.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
     }
     if (isAppending(store)) {
       await refuses(store.append(nextStep(sampleRecord('run')).delta), 'REVISION_GAP');
@@ -143,7 +144,7 @@ export const historyCases: readonly Draft[] = [
     await store.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
     const topic = 'a'.repeat(64);
     if (isEvents(store)) await store.expect(claim, { waitId: 'w', topic });
-    await store.end(claim, endOf('run'));
+    await store.history.end(claim, endOf('run'));
     assert.deepEqual(await store.inbox({ runId: 'run' }), []);
     assert.deepEqual(await store.inbox({ owner: 'me' }), []);
     if (isEvents(store)) assert.deepEqual(await store.signal({ topic, id: '1', value: 1, untilMs: LATER }), {});
@@ -163,7 +164,7 @@ export const historyCases: readonly Draft[] = [
     if (isDue(store)) {
       await store.release(claim);
       assert.deepEqual(
-        (await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId),
+        (await store.due.list({ limit: 10 })).runs.map(({ runId }) => runId),
         ['run'],
       );
     }
@@ -176,10 +177,10 @@ export const historyCases: readonly Draft[] = [
       const runId = `run ${outcomeUntil}`;
       await store.release(await claimed(store, runId));
       const claim = await owned(store, runId);
-      await store.end(claim, { ...endOf(runId), outcomeUntil });
+      await store.history.end(claim, { ...endOf(runId), outcomeUntil });
       const next = await claimed(store, runId);
       assert(next.epoch > claim.epoch);
-      await refuses(store.end(claim, endOf(runId)), 'LEASE_LOST');
+      await refuses(store.history.end(claim, endOf(runId)), 'LEASE_LOST');
     }
   }),
 
@@ -212,7 +213,7 @@ export const historyCases: readonly Draft[] = [
       run,
     };
     await ended(store, 'run', { ...endOf('run'), outcome });
-    const [line] = await store.listEnded({ limit: 10 });
+    const [line] = await store.history.list({ limit: 10 });
     assert(line && line.status !== 'quarantined');
     const { endedAt, spend, ...rest } = line;
     const { usage, iterations } = outcome;
@@ -228,7 +229,7 @@ export const historyCases: readonly Draft[] = [
       // Ends of one millisecond are in the order of their ids.
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
-    const all = await store.listEnded({ limit: 100 });
+    const all = await store.history.list({ limit: 100 });
     const order = all.map(({ endedAt }) => endedAt);
     assert.deepEqual(
       order,
@@ -236,11 +237,11 @@ export const historyCases: readonly Draft[] = [
     );
     if (new Set(order).size === ids.length) assert.deepEqual(idsOf(all), [...ids].reverse());
     const paged: KeptRun[] = [];
-    for (let page = await store.listEnded({ limit: 2 }); page.length > 0; ) {
+    for (let page = await store.history.list({ limit: 2 }); page.length > 0; ) {
       paged.push(...page);
       const after = page.at(-1);
       assert(after);
-      page = await store.listEnded({ limit: 2, after });
+      page = await store.history.list({ limit: 2, after });
     }
     assert.deepEqual(paged, all);
   }),
@@ -248,13 +249,13 @@ export const historyCases: readonly Draft[] = [
   historyStore('ends of one moment are all listed, each once (web 16)', async ({ store }) => {
     const ids = Array.from({ length: 20 }, (_, i) => `run-${i}`);
     const claims = await Promise.all(ids.map((runId) => owned(store, runId)));
-    await Promise.all(claims.map((claim) => store.end(claim, endOf(claim.runId))));
+    await Promise.all(claims.map((claim) => store.history.end(claim, endOf(claim.runId))));
     const found: string[] = [];
-    for (let page = await store.listEnded({ limit: 3 }); page.length > 0; ) {
+    for (let page = await store.history.list({ limit: 3 }); page.length > 0; ) {
       found.push(...idsOf(page));
       const after = page.at(-1);
       assert(after);
-      page = await store.listEnded({ limit: 3, after });
+      page = await store.history.list({ limit: 3, after });
     }
     assert.deepEqual(found.sort(), ids.sort());
   }),
@@ -277,37 +278,37 @@ export const historyCases: readonly Draft[] = [
     assert.deepEqual(await listed(store, { agentId: hostile, callerId: hostile }), ['hostile']);
     assert.deepEqual(await listed(store, { callerId: '' }), ['empty']);
     assert.deepEqual(await listed(store, { agentId: 'nobody' }), []);
-    assert.equal((await store.listEnded({ limit: 1, agentId: 'a' })).length, 1);
+    assert.equal((await store.history.list({ limit: 1, agentId: 'a' })).length, 1);
   }),
 
   historyStore('erase removes all of a run that ended (web 16)', async ({ store }) => {
     await ended(store, 'run');
     await ended(store, 'other');
-    await store.erase('run');
+    await store.history.erase('run');
     assert.equal(await store.load('run', { ended: true }), null);
     assert.equal(await store.outcome('run'), null);
     assert.deepEqual(await listed(store), ['other']);
     assert.equal((await claimed(store, 'run')).epoch, 1);
     await store.keepOutcome('outcome only', sampleOutcome('outcome only'), LATER);
-    await store.erase('outcome only');
+    await store.history.erase('outcome only');
     assert.equal(await store.outcome('outcome only'), null);
-    await store.erase('nobody');
-    await refuses(store.erase(''), 'INVALID_RUN_ID');
+    await store.history.erase('nobody');
+    await refuses(store.history.erase(''), 'INVALID_RUN_ID');
   }),
 
   historyStore('a run that has not ended is not erased (web 16)', async ({ store }) => {
     const claim = await owned(store, 'live');
     await claimed(store, 'only claimed');
-    await refuses(store.erase('live'), 'RUN_OWNED_ELSEWHERE');
-    await refuses(store.erase('only claimed'), 'RUN_OWNED_ELSEWHERE');
+    await refuses(store.history.erase('live'), 'RUN_OWNED_ELSEWHERE');
+    await refuses(store.history.erase('only claimed'), 'RUN_OWNED_ELSEWHERE');
     await store.release(claim);
-    await refuses(store.erase('live'), 'RUN_NOT_ENDED');
+    await refuses(store.history.erase('live'), 'RUN_NOT_ENDED');
     assert(await store.load('live'));
     await ended(store, 'again');
     const next = await claimed(store, 'again');
-    await refuses(store.erase('again'), 'RUN_OWNED_ELSEWHERE');
+    await refuses(store.history.erase('again'), 'RUN_OWNED_ELSEWHERE');
     await store.release(next);
-    await store.erase('again');
+    await store.history.erase('again');
     assert.deepEqual(await listed(store), []);
   }),
 
@@ -316,9 +317,9 @@ export const historyCases: readonly Draft[] = [
     async ({ store, reopen }) => {
       await ended(store, 'run');
       await ended(store, 'gone');
-      await store.erase('gone');
+      await store.history.erase('gone');
       const other = await reopen();
-      assert.deepEqual(await other.listEnded({ limit: 10 }), await store.listEnded({ limit: 10 }));
+      assert.deepEqual(await other.history.list({ limit: 10 }), await store.history.list({ limit: 10 }));
       assert.deepEqual(await listed(other), ['run']);
       assert.equal(await other.load('run'), null);
       assert.deepEqual(await other.load('run', { ended: true }), await store.load('run', { ended: true }));
@@ -335,44 +336,42 @@ export const historyCases: readonly Draft[] = [
   historyStore(
     'a run keeps its journal as long as its ended record, and when it is reopened (web 8, 16, lab 5)',
     async ({ store }) => {
-      if (!isJournal(store)) return;
-      const places = async () =>
-        (await store.readEvents('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
+      const { journal } = store;
+      if (!journal) return;
+      const places = async () => (await journal.read('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
       const begun = async () => {
         const claim = await owned(store, 'run');
-        await store.publish('run', [entry(1), entry(2)], { claim });
+        await journal.publish('run', [entry(1), entry(2)], { claim });
         return claim;
       };
-      await store.end(await begun(), endOf('run'));
+      await store.history.end(await begun(), endOf('run'));
       assert.deepEqual(await places(), [1, 2]);
       // A start of a new run that records nothing.
       await store.delete('run', { claim: await claimed(store, 'run') });
       assert.deepEqual(await places(), [1, 2]);
       const claim = await owned(store, 'run');
       assert.deepEqual(await places(), []);
-      await store.publish('run', [entry(3)], { claim });
-      await store.end(claim, endOf('run'));
+      await journal.publish('run', [entry(3)], { claim });
+      await store.history.end(claim, endOf('run'));
       const again = await claimed(store, 'run');
       await store.save(sampleRecord('run'), { claim: again, reopens: true, events: { entries: [entry(4)] } });
       assert.deepEqual(await places(), [3, 4]);
-      await store.end(again, endOf('run'));
-      await store.erase('run');
+      await store.history.end(again, endOf('run'));
+      await store.history.erase('run');
       assert.equal(await places(), null);
-      await store.end(await begun(), { ...endOf('run'), keepUntil: 0 });
+      await store.history.end(await begun(), { ...endOf('run'), keepUntil: 0 });
       assert.equal(await places(), null);
     },
   ),
 
   historyStore('expired records are counted, and removed on demand (web 16)', async ({ store }) => {
-    if (!store.forgetEnded) return;
     await ended(store, 'kept');
-    assert.equal(await store.forgetEnded({ dryRun: true }), 0);
-    assert.equal(await store.forgetEnded(), 0);
+    assert.equal(await store.history.forget({ dryRun: true }), 0);
+    assert.equal(await store.history.forget(), 0);
     assert.deepEqual(await listed(store), ['kept']);
   }),
 
   historyStore('the totals of a day count each end once, and stay when its runs are erased', async ({ store }) => {
-    if (!store.totals) return;
     const usage = { inputTokens: 5, outputTokens: 4, reasoningTokens: 3, cacheReadTokens: 2, cacheWriteTokens: 1 };
     const spend = { tokens: 9, usd: 0.5, seconds: 2 };
     const counted = (runId: string, beganAt: number, of: Partial<RunOutcome> = {}): EndOptions => {
@@ -381,20 +380,20 @@ export const historyCases: readonly Draft[] = [
     };
     const day = (at: string) => Date.parse(at);
     const claim = await owned(store, 'a');
-    for (let i = 0; i < 2; i++) await store.end(claim, counted('a', day('2026-11-22T00:00:00Z')));
+    for (let i = 0; i < 2; i++) await store.history.end(claim, counted('a', day('2026-11-22T00:00:00Z')));
     await ended(store, 'b', counted('b', day('2026-11-22T23:59:59Z')));
     await ended(store, 'c', counted('c', day('2026-11-21T23:59:59Z'), { status: 'killed', error: sampleError }));
     await ended(store, 'not counted');
-    for (const runId of ['a', 'b', 'c']) await store.erase(runId);
-    await store.forgetEnded?.();
-    const [first, second, ...others] = await store.totals();
+    for (const runId of ['a', 'b', 'c']) await store.history.erase(runId);
+    await store.history.forget();
+    const [first, second, ...others] = await store.history.totals();
     const one = { runs: 1, usage, spend, iterations: 6, elapsedMs: 70 };
     assert.deepEqual(first, { day: '2026-11-21', status: 'killed', ...one });
     assert.deepEqual([second?.day, second?.status, second?.runs], ['2026-11-22', 'ok', 2]);
     assert.deepEqual([second?.usage.cacheWriteTokens, second?.spend.usd, second?.iterations], [2, 1, 12]);
     assert.deepEqual(others, []);
-    assert.deepEqual(await store.totals({ from: '2026-11-22' }), [second]);
-    assert.deepEqual(await store.totals({ to: '2026-11-21' }), [first]);
-    assert.deepEqual(await store.totals({ from: '2026-11-23', to: '2026-11-20' }), []);
+    assert.deepEqual(await store.history.totals({ from: '2026-11-22' }), [second]);
+    assert.deepEqual(await store.history.totals({ to: '2026-11-21' }), [first]);
+    assert.deepEqual(await store.history.totals({ from: '2026-11-23', to: '2026-11-20' }), []);
   }),
 ];

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { RunEventBody } from '../../run/events/body.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import { isAppending } from '../../store/capabilities.ts';
-import type { Claim, JournalStore } from '../../store/port.ts';
-import { type Draft, journalStore, refusedId, refuses } from './case.ts';
+import type { Claim } from '../../store/port.ts';
+import { type Draft, type JournalingStore, journalStore, refusedId, refuses } from './case.ts';
 import { nextStep, sampleRecord, userMessage } from './records.ts';
 
 const LONG = 600_000;
@@ -19,24 +19,26 @@ const piece = (place: number, text = `piece ${place}`): JournalEntry =>
     { type: 'model.delta', step: 1, kind: 'text', block: 0, offset: 0, text },
     { keep: 'passing', attempt: 3 },
   );
+type Given = Parameters<JournalingStore['journal']['publish']>;
+const publish = ({ journal }: JournalingStore, ...given: Given) => journal.publish(...given);
 
-async function begun(store: JournalStore, runId = 'run'): Promise<Claim> {
+async function begun(store: JournalingStore, runId = 'run'): Promise<Claim> {
   const claim = await store.claim(runId, 'me', LONG);
   assert(claim);
   await store.save(sampleRecord(runId), { claim });
   return claim;
 }
 
-async function placesOf(store: JournalStore, after = 0, runId = 'run'): Promise<number[] | null> {
-  const page = await store.readEvents(runId, { after, limit: 100 });
+async function placesOf(store: JournalingStore, after = 0, runId = 'run'): Promise<number[] | null> {
+  const page = await store.journal.read(runId, { after, limit: 100 });
   return page === null ? null : page.entries.map(({ place }) => place);
 }
 
 /** Reads a journal in pages to its end. */
-async function read(store: JournalStore, limit: number): Promise<readonly JournalEntry[]> {
+async function read(store: JournalingStore, limit: number): Promise<readonly JournalEntry[]> {
   const entries: JournalEntry[] = [];
   for (let after = 0; ; ) {
-    const page = await store.readEvents('run', { after, limit });
+    const page = await store.journal.read('run', { after, limit });
     assert(page);
     if (page.next === after) return entries;
     assert(page.entries.length <= limit);
@@ -65,11 +67,12 @@ export const journalCases: readonly Draft[] = [
     async ({ store }) => {
       const claim = await begun(store);
       const entries = [parked(3), piece(4), piece(5, '\ud83d\ude00\u2028"')];
-      await store.publish('run', entries.slice(0, 2), { claim });
-      await store.publish('run', entries.slice(2), { claim });
-      assert.deepEqual(await store.readEvents('run', { limit: 10 }), { entries, next: 5 });
-      assert.deepEqual(await store.readEvents('run', { after: 3, limit: 10 }), { entries: entries.slice(1), next: 5 });
-      assert.deepEqual(await store.readEvents('run', { after: 5, limit: 10 }), { entries: [], next: 5 });
+      await publish(store, 'run', entries.slice(0, 2), { claim });
+      await publish(store, 'run', entries.slice(2), { claim });
+      assert.deepEqual(await store.journal.read('run', { limit: 10 }), { entries, next: 5 });
+      const late = await store.journal.read('run', { after: 3, limit: 10 });
+      assert.deepEqual(late, { entries: entries.slice(1), next: 5 });
+      assert.deepEqual(await store.journal.read('run', { after: 5, limit: 10 }), { entries: [], next: 5 });
     },
   ),
 
@@ -77,7 +80,7 @@ export const journalCases: readonly Draft[] = [
     assert.equal(await placesOf(store), null);
     const claim = await begun(store);
     assert.deepEqual(await placesOf(store), []);
-    for (let place = 1; place <= 30; place++) await store.publish('run', [parked(place), piece(place)], { claim });
+    for (let place = 1; place <= 30; place++) await publish(store, 'run', [parked(place), piece(place)], { claim });
     await store.delete('run', { claim });
     assert.equal(await placesOf(store), null);
     await begun(store);
@@ -89,15 +92,15 @@ export const journalCases: readonly Draft[] = [
     await store.release(claim);
     const next = await store.claim('run', 'another', LONG);
     assert(next);
-    await refuses(store.publish('run', [parked(1)], { claim }), 'LEASE_LOST');
-    await store.publish('run', [parked(2)], { claim: next });
+    await refuses(publish(store, 'run', [parked(1)], { claim }), 'LEASE_LOST');
+    await publish(store, 'run', [parked(2)], { claim: next });
     assert.deepEqual(await placesOf(store), [2]);
   }),
 
   journalStore('a save and an append bring events with them, and delete passing ones (web 1, 4)', async ({ store }) => {
     const claim = await begun(store);
-    await store.publish('run', [piece(1), piece(2), parked(3)], { claim });
-    await store.publish('run', [piece(4)], { claim });
+    await publish(store, 'run', [piece(1), piece(2), parked(3)], { claim });
+    await publish(store, 'run', [piece(4)], { claim });
     const record = await store.load('run');
     assert(record);
     await store.save({ ...record, revision: 2 }, { claim, events: { entries: [parked(5)], dropTo: 2 } });
@@ -115,17 +118,16 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('entries that are written twice come once (web 1)', async ({ store }) => {
     const claim = await begun(store);
-    await store.publish('run', [parked(1), parked(2)], { claim });
-    await store.publish('run', [parked(1), parked(2), parked(3)], { claim });
-    await store.publish('run', [parked(1), parked(2)], { claim });
+    await publish(store, 'run', [parked(1), parked(2)], { claim });
+    await publish(store, 'run', [parked(1), parked(2), parked(3)], { claim });
+    await publish(store, 'run', [parked(1), parked(2)], { claim });
     assert.deepEqual(await placesOf(store), [1, 2, 3]);
   }),
 
   journalStore('a journal is read in pages (web 6)', async ({ store }) => {
     const claim = await begun(store);
-    for (let place = 1; place <= 20; place++) {
-      await store.publish('run', [place % 3 === 0 ? piece(place) : parked(place)], { claim });
-    }
+    for (let place = 1; place <= 20; place++)
+      await publish(store, 'run', [place % 3 === 0 ? piece(place) : parked(place)], { claim });
     const entries = await read(store, 3);
     assert.deepEqual(
       entries.map(({ place }) => place),
@@ -156,7 +158,7 @@ export const journalCases: readonly Draft[] = [
       entry(3, { type: 'tool.done', ...done, callId: 'gone', output: { type: 'text', value: '' } }, { content }),
     ];
     await store.save({ ...record, revision: 2, messages }, { claim, events: { entries } });
-    const page = await store.readEvents('run', { limit: 10 });
+    const page = await store.journal.read('run', { limit: 10 });
     assert.deepEqual(
       page?.entries.map(({ event }) => ('output' in event ? event.output : 'content' in event ? event.content : event)),
       [[{ type: 'text', text: 'I look.' }, call], output],
@@ -166,7 +168,7 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('a run keeps its journal over appends and replaced records (web 1)', async ({ store }) => {
     const claim = await begun(store);
-    await store.publish('run', [parked(1)], { claim });
+    await publish(store, 'run', [parked(1)], { claim });
     const record = await store.load('run');
     assert(record);
     const long = Array.from({ length: 3 }, (_, i) => userMessage(`${i} ${'x'.repeat(600_000)}`));
@@ -182,9 +184,9 @@ export const journalCases: readonly Draft[] = [
       const record = await store.load('run');
       assert(record);
       await store.save({ ...record, revision: 2 }, { claim, events: { entries: [parked(1), parked(2)] } });
-      await store.publish('run', [piece(3)], { claim });
+      await publish(store, 'run', [piece(3)], { claim });
       const other = await reopen();
-      assert.deepEqual(await other.readEvents('run', { limit: 10 }), {
+      assert.deepEqual(await other.journal.read('run', { limit: 10 }), {
         entries: [parked(1), parked(2), piece(3)],
         next: 3,
       });
@@ -204,8 +206,8 @@ export const journalCases: readonly Draft[] = [
       assert(record);
       const kept: number[] = [];
       for (let place = 1; place < 40; place += 4) {
-        await store.publish('run', [piece(place), piece(place + 1)], { claim });
-        await store.publish('run', [piece(place + 2)], { claim });
+        await publish(store, 'run', [piece(place), piece(place + 1)], { claim });
+        await publish(store, 'run', [piece(place + 2)], { claim });
         assert.deepEqual(await placesOf(store), [...kept, place, place + 1, place + 2]);
         const events = { entries: [parked(place + 3)], dropTo: place + 2 };
         const next = nextStep(record);
@@ -220,23 +222,23 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('an append that is sent again adds its events once (web 1)', async ({ store }) => {
     if (!isAppending(store)) return;
-    const claim = await begun(store as JournalStore);
+    const claim = await begun(store as JournalingStore);
     const record = await store.load('run');
     assert(record);
     const events = { entries: [parked(1), parked(2)] };
     const { delta } = nextStep(record);
     await store.append(delta, { claim, events });
     await store.append(delta, { claim, events });
-    assert.deepEqual(await placesOf(store as JournalStore), [1, 2]);
+    assert.deepEqual(await placesOf(store as JournalingStore), [1, 2]);
   }),
 
   journalStore('a claim that was released or never given publishes nothing (web 7)', async ({ store }) => {
     const claim = await begun(store);
-    await refuses(store.publish('run', [parked(1)], { claim: { ...claim, epoch: claim.epoch + 1 } }), 'LEASE_LOST');
-    await refuses(store.publish('run', [parked(1)], { claim: { ...claim, owner: 'another' } }), 'LEASE_LOST');
+    await refuses(publish(store, 'run', [parked(1)], { claim: { ...claim, epoch: claim.epoch + 1 } }), 'LEASE_LOST');
+    await refuses(publish(store, 'run', [parked(1)], { claim: { ...claim, owner: 'another' } }), 'LEASE_LOST');
     await store.release(claim);
-    await refuses(store.publish('run', [parked(1)], { claim }), 'LEASE_LOST');
-    await refuses(store.publish('never', [parked(1)], { claim: { ...claim, runId: 'never' } }), 'LEASE_LOST');
+    await refuses(publish(store, 'run', [parked(1)], { claim }), 'LEASE_LOST');
+    await refuses(publish(store, 'never', [parked(1)], { claim: { ...claim, runId: 'never' } }), 'LEASE_LOST');
     assert.deepEqual(await placesOf(store), []);
   }),
 
@@ -248,20 +250,20 @@ export const journalCases: readonly Draft[] = [
       const next = await store.claim('run', 'another', LONG);
       assert(next);
       const [zombie, owner] = await Promise.allSettled([
-        store.publish('run', [parked(1)], { claim }),
-        store.publish('run', [parked(1), piece(2)], { claim: next }),
+        publish(store, 'run', [parked(1)], { claim }),
+        publish(store, 'run', [parked(1), piece(2)], { claim: next }),
       ]);
       assert.equal(zombie.status, 'rejected');
       assert.equal(owner.status, 'fulfilled');
-      assert.deepEqual(await store.readEvents('run', { limit: 10 }), { entries: [parked(1), piece(2)], next: 2 });
+      assert.deepEqual(await store.journal.read('run', { limit: 10 }), { entries: [parked(1), piece(2)], next: 2 });
     },
   ),
 
   journalStore('a publish whose signal is aborted changes nothing (web 2)', async ({ store }) => {
     const claim = await begun(store);
     const signal = AbortSignal.abort(new Error('no more'));
-    await assert.rejects(store.publish('run', [parked(1)], { claim, signal }), /no more/);
-    await store.publish('run', [parked(2)], { claim });
+    await assert.rejects(publish(store, 'run', [parked(1)], { claim, signal }), /no more/);
+    await publish(store, 'run', [parked(2)], { claim });
     assert.deepEqual(await placesOf(store), [2]);
   }),
 
@@ -270,7 +272,7 @@ export const journalCases: readonly Draft[] = [
     async ({ store }) => {
       const claim = await store.claim('run', 'me', LONG);
       assert(claim);
-      await store.publish('run', [parked(1)], { claim });
+      await publish(store, 'run', [parked(1)], { claim });
       assert.equal(await placesOf(store), null);
       await store.save(sampleRecord('run'), { claim });
       assert.deepEqual(await placesOf(store), []);
@@ -283,10 +285,10 @@ export const journalCases: readonly Draft[] = [
     for (const [i, claim] of taken.entries()) {
       const { runId } = claim;
       const events = [parked(i + 1), piece(100)].map((each) => ({ ...each, event: { ...each.event, runId } }));
-      await store.publish(runId, events, { claim });
+      await publish(store, runId, events, { claim });
     }
     for (const [i, { runId }] of taken.entries()) {
-      const page = await store.readEvents(runId, { limit: 10 });
+      const page = await store.journal.read(runId, { limit: 10 });
       assert.deepEqual(
         page?.entries.map(({ place, event }) => [place, event.runId]),
         [i + 1, 100].map((place) => [place, runId]),
@@ -299,7 +301,7 @@ export const journalCases: readonly Draft[] = [
     const ids = Array.from({ length: 100 }, (_, i) => `run-${i}`);
     const claims = await Promise.all(ids.map((runId) => begun(store, runId)));
     await Promise.all(
-      claims.map((claim, i) => store.publish(claim.runId, i % 2 === 0 ? [piece(i + 1)] : [parked(i + 1)], { claim })),
+      claims.map((claim, i) => publish(store, claim.runId, i % 2 === 0 ? [piece(i + 1)] : [parked(i + 1)], { claim })),
     );
     const found = await Promise.all([...ids, 'none'].map((runId) => placesOf(store, 0, runId)));
     assert.deepEqual(found, [...ids.map((_, i) => [i + 1]), null]);
@@ -317,7 +319,7 @@ export const journalCases: readonly Draft[] = [
       let isOver = false;
       const reading = (async () => {
         for (let after = 0; !isOver || after < 60; ) {
-          const page = await (store as JournalStore).readEvents('run', { after, limit: 100 });
+          const page = await (store as JournalingStore).journal.read('run', { after, limit: 100 });
           seen.push(...(page?.entries.map(({ place }) => place) ?? []));
           if (after === page?.next) await new Promise((resolve) => setTimeout(resolve, 1));
           after = page?.next ?? after;
@@ -327,9 +329,9 @@ export const journalCases: readonly Draft[] = [
         const next = nextStep(record);
         record = next.record;
         writes.push(store.append(next.delta, { claim, events: { entries: [parked(place)] } }));
-        writes.push((store as JournalStore).publish('run', [piece(place + 1)], { claim }));
+        writes.push(publish(store as JournalingStore, 'run', [piece(place + 1)], { claim }));
         if (place % 2 === 0) await Promise.all(writes);
-        writes.push((store as JournalStore).publish('run', [parked(place + 2)], { claim }));
+        writes.push(publish(store as JournalingStore, 'run', [parked(place + 2)], { claim }));
       }
       await Promise.all(writes);
       isOver = true;
@@ -345,7 +347,7 @@ export const journalCases: readonly Draft[] = [
     const claim = await begun(store);
     const texts = ['', '\ud800', '\u0000', 'x'.repeat(1_500_000), '\n'.repeat(2_000), '{"a":', '😀'.repeat(100_000)];
     const entries = texts.map((text, i) => piece(i + 1, text));
-    for (const each of entries) await store.publish('run', [each], { claim });
+    for (const each of entries) await publish(store, 'run', [each], { claim });
     assert.deepEqual(await read(store, 4), entries);
     assert.deepEqual(await read(store, 1), entries);
   }),
@@ -364,7 +366,7 @@ export const journalCases: readonly Draft[] = [
       let isOver = false;
       const reader = async () => {
         while (!isOver) {
-          const page = await store.readEvents('run', { limit: 100 });
+          const page = await store.journal.read('run', { limit: 100 });
           for (const { event } of page?.entries ?? [])
             assert.equal(event.type === 'step.snapshot' && event.content.length, 1);
           await new Promise((resolve) => setImmediate(resolve));
@@ -381,14 +383,14 @@ export const journalCases: readonly Draft[] = [
             entries: [entry(n, { type: 'step.snapshot', step: n, content: [] }, { content, attempt: 9 })],
           };
           if (isAppending(store)) await store.append(delta, { claim, events });
-          else await (store as JournalStore).save(next, { claim, events });
+          else await (store as JournalingStore).save(next, { claim, events });
           record = next;
         }
       } finally {
         isOver = true;
       }
       await reading;
-      const page = await store.readEvents('run', { limit: 100 });
+      const page = await store.journal.read('run', { limit: 100 });
       assert.deepEqual(
         page?.entries.map(({ event }) => event.type === 'step.snapshot' && event.content),
         Array.from({ length: 40 }, (_, n) => said(n + 1).content),

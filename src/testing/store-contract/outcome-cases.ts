@@ -218,9 +218,9 @@ export const deliveryCases: readonly Draft[] = [
       assert(claim);
       await store.save(sampleRecord('run'), { claim });
       const outcome = sampleOutcome('run', { output: 'secret' });
-      await store.end(claim, { outcome, keepUntil: LATER, undelivered });
+      await store.history.end(claim, { outcome, keepUntil: LATER, undelivered });
       assert.deepEqual((await take(store, { leaseMs: 0 }))[0]?.outcome, outcome);
-      await store.erase('run');
+      await store.history.erase('run');
       assert.equal(await store.outcome('run'), null);
       const [bare] = await take(store);
       assert.equal(bare?.outcome.outcomeId, outcome.outcomeId);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { isKeepingRecords } from '../../store/capabilities.ts';
-import type { Claim, TakeDueOptions, TakenRun, TakingStore } from '../../store/port.ts';
+import type { RestingStore, TakeDueOptions, TakenRun } from '../../store/due-port.ts';
+import type { Claim } from '../../store/port.ts';
 import type { Draft } from './case.ts';
 import { refuses, takingStore } from './case.ts';
 import { sampleOutcome, sampleRecord } from './records.ts';
@@ -17,28 +18,28 @@ const parked = { code: 'PARKED', reason: 'not today' };
 
 type Wish = Partial<TakeDueOptions>;
 
-async function take(store: TakingStore, wish: Wish = {}): Promise<readonly TakenRun[]> {
-  return (await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
+async function take(store: RestingStore, wish: Wish = {}): Promise<readonly TakenRun[]> {
+  return (await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
 }
 
 const ids = (taken: readonly TakenRun[]) => taken.map(({ runId }) => runId);
-const takeIds = async (store: TakingStore, wish: Wish = {}) => ids(await take(store, wish)).sort();
+const takeIds = async (store: RestingStore, wish: Wish = {}) => ids(await take(store, wish)).sort();
 
-async function claimed(store: TakingStore, runId: string, deployment?: number): Promise<Claim> {
+async function claimed(store: RestingStore, runId: string, deployment?: number): Promise<Claim> {
   const claim = await store.claim(runId, 'me', LONG, { deployment });
   assert(claim);
   return claim;
 }
 
 /** Stores runs of a key: the first of each key gets the id `<key>0`. */
-async function add(store: TakingStore, fairKey: string | undefined, count = 1): Promise<void> {
+async function add(store: RestingStore, fairKey: string | undefined, count = 1): Promise<void> {
   const name = fairKey ?? 'none';
   const runIds = Array.from({ length: count }, (_, i) => `${name}${i}`);
   await Promise.all(runIds.map((runId) => store.save(sampleRecord(runId), { fairKey })));
 }
 
 /** Takes runs one lot after the other, until none is left. */
-async function takeAll(store: TakingStore, limit: number): Promise<string[]> {
+async function takeAll(store: RestingStore, limit: number): Promise<string[]> {
   const all: string[] = [];
   for (;;) {
     const some = ids(await take(store, { limit }));
@@ -48,17 +49,17 @@ async function takeAll(store: TakingStore, limit: number): Promise<string[]> {
 }
 
 /** A stored run that rests until a time, or is due since then. */
-async function left(store: TakingStore, runId: string, dueAt: number): Promise<void> {
+async function left(store: RestingStore, runId: string, dueAt: number): Promise<void> {
   const claim = await claimed(store, runId);
   await store.save(sampleRecord(runId, { waiting }), { claim });
-  assert.equal(await store.leave(claim, { dueAt, readUpTo: 0 }), true);
+  assert.equal(await store.due.leave(claim, { dueAt, readUpTo: 0 }), true);
 }
 
-const nowOf = async (store: TakingStore) => Math.floor((await store.listDue({ limit: 1 })).now);
+const nowOf = async (store: RestingStore) => Math.floor((await store.due.list({ limit: 1 })).now);
 
 /** Cases of a store from which several processes take due runs. */
 export const takeCases: readonly Draft[] = [
-  takingStore('takeDue claims due runs: each claim counts an attempt and an epoch (engine 16)', async ({ store }) => {
+  takingStore('due.take claims due runs: each claim counts an attempt and an epoch (engine 16)', async ({ store }) => {
     await store.save(sampleRecord('run'), { fairKey: 'a' });
     const first = await claimed(store, 'run');
     await store.release(first);
@@ -103,29 +104,29 @@ export const takeCases: readonly Draft[] = [
   ),
 
   takingStore(
-    'takeDue takes at most as many runs as it is asked for, and says that others are due (engine 10, 15)',
+    'due.take takes at most as many runs as it is asked for, and says that others are due (engine 10, 15)',
     async ({ store }) => {
       await add(store, undefined, 3);
       const wish = { owner: 'me', ttlMs: LONG };
-      const none = await store.takeDue({ ...wish, limit: 0 });
+      const none = await store.due.take({ ...wish, limit: 0 });
       assert.deepEqual([none.claims, none.nextAt], [[], none.now]);
-      const some = await store.takeDue({ ...wish, limit: 2 });
+      const some = await store.due.take({ ...wish, limit: 2 });
       assert.deepEqual([some.claims.length, some.nextAt], [2, some.now]);
-      const rest = await store.takeDue({ ...wish, limit: 1 });
+      const rest = await store.due.take({ ...wish, limit: 1 });
       assert.deepEqual([rest.claims.length, rest.nextAt], [1, undefined]);
-      const over = await store.takeDue({ ...wish, limit: 0 });
+      const over = await store.due.take({ ...wish, limit: 0 });
       assert.deepEqual([over.claims, over.nextAt], [[], undefined]);
-      assert.deepEqual((await store.takeDue({ ...wish, limit: Number.POSITIVE_INFINITY })).claims, []);
-      await assert.rejects(store.takeDue({ ...wish, limit: Number.NaN }), TypeError);
+      assert.deepEqual((await store.due.take({ ...wish, limit: Number.POSITIVE_INFINITY })).claims, []);
+      await assert.rejects(store.due.take({ ...wish, limit: Number.NaN }), TypeError);
     },
   ),
 
-  takingStore('takeDue says when the next run is due (engine 15)', async ({ store }) => {
+  takingStore('due.take says when the next run is due (engine 15)', async ({ store }) => {
     const now = await nowOf(store);
     await left(store, 'later', now + LONG + 5);
     await left(store, 'sooner', now + LONG);
     await left(store, 'on command', Number.POSITIVE_INFINITY);
-    const { claims, nextAt, now: at } = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 1 });
+    const { claims, nextAt, now: at } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1 });
     assert.deepEqual([claims, nextAt], [[], now + LONG]);
     assert.ok(at >= now);
   }),
@@ -185,13 +186,13 @@ export const takeCases: readonly Draft[] = [
     await add(store, 'a', 2);
     await add(store, 'b', 1);
     await add(store, undefined, 1);
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     const fairKey = runs.find(({ runId }) => runId === 'a0')?.fairKey;
     assert(fairKey !== undefined);
     const wish = { fullKeys: [fairKey, 'a key of no run'] };
     assert.deepEqual(await takeIds(store, wish), ['b0', 'none0']);
     assert.deepEqual(
-      await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 0, ...wish }).then(({ nextAt }) => nextAt),
+      await store.due.take({ owner: 'me', ttlMs: LONG, limit: 0, ...wish }).then(({ nextAt }) => nextAt),
       undefined,
     );
     assert.deepEqual(await takeIds(store), ['a0', 'a1']);
@@ -201,7 +202,7 @@ export const takeCases: readonly Draft[] = [
     'the fair key of a run stays when its record is saved again, and ends with it (engine 17)',
     async ({ store }) => {
       await store.save(sampleRecord('run'), { fairKey: 'a' });
-      const keyOf = async () => (await store.listDue({ limit: 1 })).runs[0]?.fairKey;
+      const keyOf = async () => (await store.due.list({ limit: 1 })).runs[0]?.fairKey;
       const key = await keyOf();
       assert(key !== undefined);
       await store.save(sampleRecord('run', { revision: 2 }));
@@ -228,7 +229,7 @@ export const takeCases: readonly Draft[] = [
     assert.deepEqual([...new Set(taken.slice(0, keys.length).map((id) => id.split('-')[0]))], ['first']);
   }),
 
-  takingStore('takeDue takes only runs of the agents that it is asked for (engine 18)', async ({ store }) => {
+  takingStore('due.take takes only runs of the agents that it is asked for (engine 18)', async ({ store }) => {
     for (const agentId of ['a', 'b', 'c', 'a\0']) {
       const record = sampleRecord(`run of ${agentId.replace('\0', '0')}`);
       await store.save({ ...record, meta: { ...record.meta, agentId } });
@@ -266,7 +267,7 @@ export const takeCases: readonly Draft[] = [
     assert(first);
     await store.save(sampleRecord('run', { waiting }), { claim: first });
     await store.renew(first, LONG);
-    assert.equal(await store.leave(first, { dueAt: 0, readUpTo: 0, attempts: 0 }), true);
+    assert.equal(await store.due.leave(first, { dueAt: 0, readUpTo: 0, attempts: 0 }), true);
     const second = await claimed(store, 'run');
     await store.release(second);
     assert.deepEqual(await take(store, { version: 4 }), []);
@@ -302,9 +303,9 @@ export const takeCases: readonly Draft[] = [
       if (isKeepingRecords(store)) {
         await store.save(sampleRecord('ended'));
         const claim = await claimed(store, 'ended');
-        await store.end(claim, { outcome: sampleOutcome('ended'), keepUntil: Date.now() + LONG });
+        await store.history.end(claim, { outcome: sampleOutcome('ended'), keepUntil: Date.now() + LONG });
       }
-      const { claims, nextAt, now } = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 10 });
+      const { claims, nextAt, now } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 10 });
       assert.deepEqual(claims, []);
       assert.ok((nextAt ?? 0) > now);
       await store.send('on command', { id: 'a', kind: 'steer', text: 'go' });
@@ -348,7 +349,7 @@ export const takeCases: readonly Draft[] = [
       const [taken] = await take(store);
       assert(taken);
       const dueAt = (await nowOf(store)) + LONG;
-      assert.equal(await store.leave(taken, { dueAt, readUpTo: 0, attempts: taken.attempts - 1 }), true);
+      assert.equal(await store.due.leave(taken, { dueAt, readUpTo: 0, attempts: taken.attempts - 1 }), true);
       assert.deepEqual(await take(store), []);
       await store.send('run', { id: 'a', kind: 'steer', text: 'go' });
       assert.deepEqual(
@@ -359,22 +360,22 @@ export const takeCases: readonly Draft[] = [
   ),
 
   takingStore('heldUntil tells when the live claim of a run ends (engine 7)', async ({ store }) => {
-    assert.equal(await store.heldUntil('nobody'), null);
+    assert.equal(await store.due.heldUntil('nobody'), null);
     await store.save(sampleRecord('run'));
-    assert.equal(await store.heldUntil('run'), null);
+    assert.equal(await store.due.heldUntil('run'), null);
     const before = Date.now();
     const claim = await claimed(store, 'run');
-    const until = await store.heldUntil('run');
+    const until = await store.due.heldUntil('run');
     assert(until !== null);
     // The clocks of a server and of this machine may differ while the lease is read.
     assert.ok(Math.abs(until - before - LONG) < LONG / 10, `${until - before}`);
     await store.renew(claim, 2 * LONG);
-    assert.ok(((await store.heldUntil('run')) ?? 0) > until);
+    assert.ok(((await store.due.heldUntil('run')) ?? 0) > until);
     await store.release(claim);
-    assert.equal(await store.heldUntil('run'), null);
+    assert.equal(await store.due.heldUntil('run'), null);
     await store.claim('run', 'gone', 1);
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.equal(await store.heldUntil('run'), null);
+    assert.equal(await store.due.heldUntil('run'), null);
   }),
 
   takingStore(
@@ -387,7 +388,7 @@ export const takeCases: readonly Draft[] = [
       const taken = ids(await take(other, { version: 8 }));
       assert.deepEqual([taken.slice(0, 2).sort(), taken.slice(2)], [['a0', 'b0'], ['a1']]);
       assert.deepEqual(await takeIds(store), ['a2']);
-      assert((await other.heldUntil('a2')) !== null);
+      assert((await other.due.heldUntil('a2')) !== null);
     },
     'reopen',
   ),

@@ -26,7 +26,7 @@ describe('start with drive: later', () => {
     const { start, model } = host({ ports: { audit } });
     const run = await start({ runId: 'r' }, later);
     expect(run).toMatchObject({ runId: 'r', agentId: 'worker', accepted: 'started' });
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs).toMatchObject([{ runId: 'r', dueAt: 0, attempts: 0 }]);
     expect(hints).toEqual([['r', 1_000_000]]);
     expect(model.calls).toHaveLength(0);
@@ -65,7 +65,7 @@ describe('start with drive: later', () => {
     });
     const { start } = host();
     await expect(start({ runId: 'c' }, { drive: 'now' as never })).rejects.toThrow("drive must be 'later'");
-    expect(await store.listDue({ limit: 10 })).toMatchObject({ runs: [] });
+    expect(await store.due.list({ limit: 10 })).toMatchObject({ runs: [] });
     expect(hints).toEqual([]);
   });
 
@@ -99,7 +99,7 @@ describe('start with drive: later', () => {
       error: { code: 'RUN_ID_CONFLICT' },
     });
     expect(hints).toHaveLength(6);
-    expect((await store.listDue({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
+    expect((await store.due.list({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
     expect(first.model.calls).toHaveLength(0);
   });
 
@@ -108,7 +108,7 @@ describe('start with drive: later', () => {
     const { start, executor, model } = host();
     const handles = await Promise.all([start({ runId: 'r' }, later), start({ runId: 'r' }, later)]);
     expect(handles.map(({ accepted }) => accepted).sort()).toEqual(['resumed', 'started']);
-    expect((await store.listDue({ limit: 10 })).runs).toHaveLength(1);
+    expect((await store.due.list({ limit: 10 })).runs).toHaveLength(1);
     void executor.drive('r');
     const ends = await onClock(clock, Promise.all(handles.map(({ result }) => result)));
     expect(ends).toMatchObject([{ status: 'ok' }, { status: 'ok' }]);
@@ -209,7 +209,7 @@ describe('the handle of an admitted run', () => {
     expect(ends.every(({ status, error }) => status === 'interrupted' && error?.code === 'ERR_SHUTDOWN')).toBe(true);
     expect(await late?.result).toMatchObject({ status: 'interrupted', error: { code: 'ERR_SHUTDOWN' } });
     expect(clock.pending).toBe(0);
-    expect((await store.listDue({ limit: 1_000 })).runs).toHaveLength(300);
+    expect((await store.due.list({ limit: 1_000 })).runs).toHaveLength(300);
   });
 
   test('keeps looking while the store is away, and warns once (engine 12)', async () => {
@@ -270,7 +270,7 @@ describe('the handle of an admitted run', () => {
     const leaving = AbortSignal.abort(Object.assign(new Error('shutdown'), { code: 'ERR_SHUTDOWN' }));
     await start({ runId: 's' }, { ...later, signal: leaving });
     await settle();
-    expect((await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId)).toEqual(['s']);
+    expect((await store.due.list({ limit: 10 })).runs.map(({ runId }) => runId)).toEqual(['s']);
   });
 
   test("takes its listener off the caller's signal when the end of the run is known (engine 12)", async () => {

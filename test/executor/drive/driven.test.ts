@@ -118,7 +118,7 @@ describe('drive of a run that another process has', () => {
     const lease = { state: 'owned-elsewhere', wakeAt: START + 30_000, boundaries: 0 };
     for (let i = 0; i < 5; i++) expect(await executor.drive('r')).toEqual({ runId: 'r', ...lease });
     await onClock(clock, owner.executor.shutdown());
-    expect((await store.listDue({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
+    expect((await store.due.list({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
   });
 
@@ -141,7 +141,7 @@ describe('drive of a run that this process cannot continue', () => {
     const other = host({ agents: [] }).executor;
     expect(await other.drive('r')).toMatchObject({ state: 'waiting', code: 'AGENT_NOT_FOUND', boundaries: 0 });
     expect(await pausesOf(() => other.drive('r'), clock, 6)).toEqual([60, 120, 240, 480, 600, 600]);
-    expect((await store.listDue({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
+    expect((await store.due.list({ limit: 1 })).runs).toMatchObject([{ runId: 'r', attempts: 0 }]);
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
   });
 

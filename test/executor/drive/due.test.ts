@@ -1,6 +1,7 @@
 import { type Driven, type DriveOptions, defineAgent, memoryStore } from 'pawl';
 import { callTool, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { type HostOptions, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 import { onClock, sleepOn } from '../../fixtures/on-clock.ts';
 import { plainStore, withoutMarks } from '../../fixtures/watched-store.ts';
@@ -39,15 +40,9 @@ async function world({
   return { ...first, clock, store, ended, host, drive, common };
 }
 
-/** A store whose due runs can be listed, and not taken. */
-const listing = ({ takeDue: _, heldUntil: __, ...store }: Record<string, unknown>) => store;
-
-describe.each([
-  ['a store with takeDue', (store: object) => store],
-  ['a store with listDue alone', (store: object) => listing(store as Record<string, unknown>)],
-])("drive('due') on %s", (_, withMethods) => {
+describe("drive('due')", () => {
   test('works on due runs one after another until its budget is over, and says that others are due (engine 10)', async () => {
-    const { drive, ended, model } = await world({ runs: 5, withMethods });
+    const { drive, ended, model } = await world({ runs: 5 });
     const { state, runs = 0 } = await drive({ budgetMs: 250, graceMs: 60_000 });
     expect(state).toBe('more');
     // A busy machine may let the clock of the test move between two runs.
@@ -61,14 +56,10 @@ describe.each([
 
   test('begins a run with any budget, and leaves it due when that is over (engine 2, 10)', async () => {
     const script = [callTool('look'), reply('found')];
-    const {
-      drive,
-      store: inner,
-      model,
-    } = await world({ runs: 1, withMethods, script, agent: { tools: [toolOf('look')] } });
+    const { drive, store: inner, model } = await world({ runs: 1, script, agent: { tools: [toolOf('look')] } });
     expect(await drive({ budgetMs: 0 })).toMatchObject({ state: 'more', runs: 1 });
     expect(model.calls).toHaveLength(1);
-    expect((await inner.listDue({ limit: 10 })).runs).toMatchObject([{ runId: 'r0', attempts: 0 }]);
+    expect((await inner.due.list({ limit: 10 })).runs).toMatchObject([{ runId: 'r0', attempts: 0 }]);
     expect(await drive({ budgetMs: 0 })).toMatchObject({ state: 'more', runs: 1 });
     expect(await drive({ budgetMs: 0 })).toMatchObject({ state: 'ended', runs: 1 });
     expect(model.calls).toHaveLength(2);
@@ -77,7 +68,7 @@ describe.each([
   test('says when the next run is due (engine 10)', async () => {
     const tools = [toolOf('nap', 'read', (__, context) => context.sleep(60_000))];
     const script = [callTool('nap'), reply('rested')];
-    const { drive, clock, model } = await world({ runs: 1, withMethods, script, agent: { tools } });
+    const { drive, clock, model } = await world({ runs: 1, script, agent: { tools } });
     const driven = await drive({ budgetMs: 30_000 });
     expect(driven).toMatchObject({ state: 'waiting', runs: 1 });
     expect(driven.wakeAt).toBeGreaterThan(START + 50_000);
@@ -88,7 +79,7 @@ describe.each([
   });
 
   test('gives a run back that this process cannot continue, with a pause and without an attempt (engine 8, 10)', async () => {
-    const { host, common, clock, store: inner, drive } = await world({ withMethods });
+    const { host, common, clock, store: inner, drive } = await world();
     const other = defineAgent({ id: 'other', instructions: 'Work.' });
     const palette = { resolve: () => null } as never;
     await hostOf({ ...common, agents: [other] }).executor.start(other, { runId: 'o', prompt: 'Go.' }, later);
@@ -100,13 +91,13 @@ describe.each([
     expect(await inner.load('r')).toBeNull();
     expect(await drive({ budgetMs: 10_000 }, executor)).toMatchObject({ runs: 0 });
     await clock.advance(30_000);
-    expect((await inner.listDue({ limit: 10 })).runs).toMatchObject([{ runId: 'o', attempts: 0 }]);
+    expect((await inner.due.list({ limit: 10 })).runs).toMatchObject([{ runId: 'o', attempts: 0 }]);
     const healthy = hostOf({ ...common, agents: [other] }).executor;
     expect(await drive({ budgetMs: 10_000 }, healthy)).toMatchObject({ state: 'ended', runs: 1 });
   });
 
   test('takes a run whose outcome the host refused again only after a pause, without marks (engine 6, 10)', async () => {
-    const unmarked = (inner: object) => withoutMarks(withMethods(inner) as ReturnType<typeof memoryStore>);
+    const unmarked = (inner: object) => withoutMarks(inner as ReturnType<typeof memoryStore>);
     let isRefused = true;
     const delivered: string[] = [];
     const onOutcome = async ({ runId }: { runId: string }) => {
@@ -123,7 +114,7 @@ describe.each([
   });
 
   test('shares due runs with another process: each is worked on once (engine 7, 10)', async () => {
-    const { drive, host, ended, model } = await world({ runs: 6, withMethods });
+    const { drive, host, ended, model } = await world({ runs: 6 });
     const other = host();
     const both = await Promise.all([drive({ budgetMs: 60_000 }), drive({ budgetMs: 60_000 }, other.executor)]);
     expect(both.reduce((sum, { runs = 0 }) => sum + runs, 0)).toBe(6);
@@ -155,7 +146,7 @@ describe("drive('due')", () => {
     expect(await onClock(clock, driving)).toMatchObject({ state: 'more', runs: 1 });
     await onClock(clock, executor.shutdown());
     expect(await executor.drive('due')).toMatchObject({ state: 'more', runs: 0 });
-    expect((await store.listDue({ limit: 10 })).runs).toHaveLength(2);
+    expect((await store.due.list({ limit: 10 })).runs).toHaveLength(2);
   });
 
   test('takes a run whose id is due, which cannot be driven by its id (engine 10)', async () => {
@@ -177,29 +168,26 @@ describe("drive('due')", () => {
 
   test('rejects while the store is away, and loses nothing (engine 9, 10)', async () => {
     let isAway = true;
-    const going = (store: object) => {
-      const { takeDue } = store as { takeDue: (...args: unknown[]) => unknown };
-      return {
-        ...store,
-        takeDue: async (...args: unknown[]) => (isAway ? Promise.reject(new Error('away')) : takeDue(...args)),
-      };
-    };
+    const going = (store: object) =>
+      wrapStore(store, (name, call) => async (...args) => {
+        if (name === 'due.take' && isAway) throw new Error('away');
+        return call(...args);
+      });
     const { drive, store } = await world({ runs: 2, withMethods: going });
     await expect(drive({})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
-    expect((await store.listDue({ limit: 10 })).runs).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
+    expect((await store.due.list({ limit: 10 })).runs).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
     isAway = false;
     expect(await drive({})).toMatchObject({ state: 'ended', runs: 2 });
   });
 
   test('asks a store a few times only that says it has due runs and gives none (engine 10)', async () => {
     let asked = 0;
-    const lying = (store: object) => ({
-      ...store,
-      takeDue: async () => {
+    const lying = (store: object) =>
+      wrapStore(store, (name, call) => async (...args) => {
+        if (name !== 'due.take') return call(...args);
         asked += 1;
         return { now: START, claims: [], nextAt: START };
-      },
-    });
+      });
     const { drive } = await world({ withMethods: lying });
     expect(await drive({})).toEqual({ state: 'more', boundaries: 0, runs: 0 });
     expect(asked).toBeLessThan(10);

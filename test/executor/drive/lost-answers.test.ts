@@ -68,7 +68,7 @@ describe('drive, called again after one call of its store failed,', () => {
     'ends the run as without the failure, whichever call it was (%s it took effect), and pays at most one call again (engine 9, 34)',
     async (when) => {
       const { calls, left: whole } = await known;
-      expect(calls).toEqual(expect.arrayContaining(['load', 'claim', 'append', 'release', 'end']));
+      expect(calls).toEqual(expect.arrayContaining(['load', 'claim', 'append', 'release', 'history.end']));
       for (const at of placesOf(calls, when)) {
         const which = `${calls[at - 1]} (${at} of ${calls.length}), ${when} it took effect`;
         const { end, left, world } = await driven({ at, when });

@@ -181,7 +181,7 @@ describe('onDue', () => {
       expect(host.warnings).toEqual(['executor: onDue failed; the run stays due']);
       expect(host.warned[0]?.fields).toMatchObject({ runId: `a${i}` });
     }
-    expect((await store.listDue({ limit: 10 })).runs).toHaveLength(6);
+    expect((await store.due.list({ limit: 10 })).runs).toHaveLength(6);
   });
 
   test('is waited for by a shutdown (engine 13)', async () => {
@@ -207,7 +207,7 @@ describe('onDue', () => {
     const { clock, store, host } = world();
     const { start } = hostOf({ clock, store });
     await start({ runId: 'r' }, later);
-    expect((await store.listDue({ limit: 10 })).runs).toMatchObject([{ runId: 'r' }]);
+    expect((await store.due.list({ limit: 10 })).runs).toMatchObject([{ runId: 'r' }]);
     const { executor } = host();
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
     const reads: string[] = [];

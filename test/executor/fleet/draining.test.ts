@@ -45,7 +45,7 @@ describe('drain', () => {
     expect([isDrained, worker.stats().live]).toEqual([false, 1]);
     await clock.advance(2_000);
     expect([isDrained, worker.stats().live, worker.stats().taken]).toEqual([true, 0, 1]);
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs.map(({ attempts }) => attempts)).toEqual([0, 0]);
     const { polls } = worker.stats();
     await clock.advance(60_000);
@@ -70,7 +70,7 @@ describe('drain', () => {
     await clock.advance(2_000);
     await down;
     expect([aborted.stats().live, shut.stats().live]).toEqual([0, 0]);
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs.map(({ attempts }) => attempts)).toEqual([0, 0]);
   });
 
@@ -78,18 +78,18 @@ describe('drain', () => {
     const { store, process } = fleet();
     await leaveRuns(store, clock, runIds(3));
     const asked = gate();
-    const takeDue: typeof store.takeDue = async (options) => {
-      const taken = await store.takeDue(options);
+    const takeNow: typeof store.due.take = async (options) => {
+      const taken = await store.due.take(options);
       await asked.pass();
       return taken;
     };
-    const one = process({}, { ...store, takeDue });
+    const one = process({}, { ...store, due: { ...store.due, take: takeNow } });
     const worker = one.work();
     await asked.reached;
     const drained = worker.drain();
     asked.open();
     await drained;
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
     expect(one.model.calls).toHaveLength(0);
   });
@@ -111,8 +111,8 @@ test.each([
     const { store, process } = fleet();
     await leaveRuns(store, clock, runIds(3));
     const [asked, back] = [gate(), gate()];
-    const takeDue: typeof store.takeDue = async (options) => {
-      const taken = await store.takeDue(options);
+    const takeNow: typeof store.due.take = async (options) => {
+      const taken = await store.due.take(options);
       await asked.pass();
       return taken;
     };
@@ -123,7 +123,7 @@ test.each([
     // The sweep finds what `recover` did not list.
     const listInterrupted: typeof store.listInterrupted = (options) =>
       what === 'the sweep' ? Promise.resolve([]) : store.listInterrupted(options);
-    const one = process({}, { ...store, takeDue, release, listInterrupted });
+    const one = process({}, { ...store, due: { ...store.due, take: takeNow }, release, listInterrupted });
     const taking = take(one);
     await asked.reached;
     let isDown = false;
@@ -138,7 +138,7 @@ test.each([
     expect(isDown).toBe(false);
     back.open();
     await Promise.all([down, taking]);
-    const { runs } = await store.listDue({ limit: 10 });
+    const { runs } = await store.due.list({ limit: 10 });
     expect(runs.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
     expect(one.model.calls).toHaveLength(0);
   },

@@ -14,7 +14,7 @@ function process(before: (call: StoreCall) => unknown = () => {}) {
   return { ...host, clock, store, health };
 }
 
-const counting = ({ method }: StoreCall) => method === 'countRuns';
+const counting = ({ method }: StoreCall) => method === 'due.countRuns';
 
 describe('executor.health', () => {
   test('says that all is well, with the counts of the store and no id or text of a run (operations 1)', async () => {
@@ -36,10 +36,10 @@ describe('executor.health', () => {
   test('asks the store at most once in 2 s, however many ask, and writes nothing (operations 1, 5)', async () => {
     const { health, store, clock, executor } = process();
     await Promise.all(Array.from({ length: 1_000 }, () => executor.health()));
-    expect(store.methods).toEqual(['countRuns']);
+    expect(store.methods).toEqual(['due.countRuns']);
     await clock.advance(2_000);
     await health();
-    expect(store.methods).toEqual(['countRuns', 'countRuns']);
+    expect(store.methods).toEqual(['due.countRuns', 'due.countRuns']);
   });
 
   test('answers within a second while the store does not (operations 1)', async () => {

@@ -2,7 +2,7 @@ import { memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import type { TakingStore } from '../../../src/store/port.ts';
+import type { RestingStore } from '../../../src/store/due-port.ts';
 import { fleetHost, leaveRuns, replies, runIds } from '../../fixtures/fleet.ts';
 import { settle, toolOf, until } from '../../fixtures/host.ts';
 import { countingClaims, recoverTogether } from '../../fixtures/recovering-together.ts';
@@ -21,7 +21,7 @@ describe('processes that call recover() at once on one store', () => {
       () => {
         const store = sqliteStore({ path, durability: 'process' });
         opened.push(store);
-        return store as TakingStore;
+        return store as RestingStore;
       },
       { runs: 40, processes: 4 },
     );
@@ -34,13 +34,13 @@ describe('processes that call recover() at once on one store', () => {
     // All of them have read that the runs are due before one takes any.
     let looking = 0;
     const allLook = Promise.withResolvers<void>();
-    const listDue: typeof store.listDue = async (page) => {
-      const found = await store.listDue(page);
+    const list: typeof store.due.list = async (page) => {
+      const found = await store.due.list(page);
       if (found.runs.length > 0 && ++looking === 6) allLook.resolve();
       if (found.runs.length > 0) await allLook.promise;
       return found;
     };
-    const stores = Array.from({ length: 6 }, () => countingClaims({ ...store, listDue }));
+    const stores = Array.from({ length: 6 }, () => countingClaims({ ...store, due: { ...store.due, list } }));
     const hosts = stores.map((each) => fleetHost(each.store, clock, { script: replies(30) }));
     await Promise.all(hosts.map(({ executor }) => executor.recover()));
     await leaveRuns(store, clock, runIds(30));
@@ -69,7 +69,7 @@ describe('a run that a process cannot continue', () => {
     for (let boot = 0; boot < 4; boot++) {
       const { skipped } = await unable.executor.recover();
       expect(skipped).toEqual([{ runId: 'run-0', reason: expect.stringContaining('UNKNOWN_TOOL') }]);
-      expect((await store.listDue({ limit: 5 })).runs).toMatchObject([{ runId: 'run-0', dueAt: 0, attempts: 0 }]);
+      expect((await store.due.list({ limit: 5 })).runs).toMatchObject([{ runId: 'run-0', dueAt: 0, attempts: 0 }]);
     }
     expect((await host({ ...able, script: replies(1) }).executor.recover()).resumed).toEqual([{ runId: 'run-0' }]);
     await unable.executor.shutdown();
@@ -82,9 +82,9 @@ describe('a run that a process cannot continue', () => {
     await settle();
     expect(worker.stats()).toMatchObject({ taken: 1, live: 0 });
     await worker.drain();
-    expect((await store.listDue({ limit: 5 })).runs).toMatchObject([{ runId: 'run-0', dueAt: 0 }]);
+    expect((await store.due.list({ limit: 5 })).runs).toMatchObject([{ runId: 'run-0', dueAt: 0 }]);
     expect(await unable.executor.list()).toMatchObject([{ runId: 'run-0', status: 'interrupted' }]);
-    expect(await store.countResting()).toBe(0);
+    expect(await store.due.countResting()).toBe(0);
     const { resumed, waiting } = await host({ ...able, script: replies(1) }).executor.recover();
     expect([resumed, waiting]).toEqual([[{ runId: 'run-0' }], 0]);
     await unable.executor.shutdown();

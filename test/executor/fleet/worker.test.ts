@@ -8,11 +8,9 @@ const executors: Executor[] = [];
 afterEach(() => Promise.all(executors.splice(0).map((executor) => executor.shutdown())));
 
 /** A store, and the processes of a fleet on it. */
-function fleet({ hasTakeDue = true } = {}) {
+function fleet() {
   const clock = testClock(1_000_000);
-  const whole = memoryStore({ clock });
-  const { takeDue: _, heldUntil: __, ...without } = whole;
-  const store = hasTakeDue ? whole : (without as MemoryStore);
+  const store = memoryStore({ clock });
   const process = (options: Parameters<typeof fleetHost>[2] = {}) => {
     const host = fleetHost(store, clock, options);
     executors.push(host.executor);
@@ -22,9 +20,9 @@ function fleet({ hasTakeDue = true } = {}) {
   return { clock, store, process, leave };
 }
 
-describe.each([true, false])('a worker (its store has takeDue: %s)', (hasTakeDue) => {
+describe('a worker', () => {
   test('takes due runs as long as it has free places, and two processes end each of them once (engine 15, 16)', async () => {
-    const { clock, store, process, leave } = fleet({ hasTakeDue });
+    const { clock, store, process, leave } = fleet();
     await leave(40);
     const [one, two] = [process({ script: replies(40) }), process({ script: replies(40) })];
     const workers = [one.work({ concurrency: 4 }), two.work({ concurrency: 4 })];
@@ -43,7 +41,7 @@ describe.each([true, false])('a worker (its store has takeDue: %s)', (hasTakeDue
   });
 
   test('leaves a run at the end of its budget to any worker of the fleet (engine 2, 15)', async () => {
-    const { clock, store, process, leave } = fleet({ hasTakeDue });
+    const { clock, store, process, leave } = fleet();
     await leave(1);
     const one = process({ script: [hang()] });
     const first = one.work({ budgetMs: 5_000, graceMs: 1_000 });
@@ -80,8 +78,8 @@ describe('a worker that finds no due run', () => {
   test('waits at least 1 ms for a run that is due next, as timers do: a store may know a time more finely (engine 15)', async () => {
     const { clock, store } = fleet();
     let nextMs = 0.4;
-    const takeDue = async () => ({ now: 0, claims: [], nextAt: nextMs });
-    const taking: MemoryStore = { ...store, takeDue };
+    const take = async () => ({ now: 0, claims: [], nextAt: nextMs });
+    const taking: MemoryStore = { ...store, due: { ...store.due, take } };
     const host = fleetHost(taking, clock);
     executors.push(host.executor);
     const worker = host.work();
@@ -98,7 +96,7 @@ describe('a worker that finds no due run', () => {
     const { clock, store, process, leave } = fleet();
     await leave(1);
     const claim = await store.claim('run-0', 'a person', 60_000);
-    await store.leave(claim as never, { dueAt: clock.now() + 250, readUpTo: 0, attempts: 0 });
+    await store.due.leave(claim as never, { dueAt: clock.now() + 250, readUpTo: 0, attempts: 0 });
     const host = process({ script: replies(1) });
     host.work({ dueMs: 10_000 });
     await clock.advance(249);
@@ -142,12 +140,12 @@ describe('a worker and its store', () => {
     await leave(1);
     let isAway = true;
     const asked: number[] = [];
-    const takeDue: typeof store.takeDue = async (options) => {
+    const take: typeof store.due.take = async (options) => {
       asked.push(clock.monotonic());
       if (isAway) throw new Error('no database');
-      return store.takeDue(options);
+      return store.due.take(options);
     };
-    const host = fleetHost({ ...store, takeDue } as MemoryStore, clock, { script: replies(1) });
+    const host = fleetHost({ ...store, due: { ...store.due, take } }, clock, { script: replies(1) });
     executors.push(host.executor);
     const worker = host.work();
     await clock.advance(300_000);
@@ -162,7 +160,7 @@ describe('a worker and its store', () => {
 
   test('needs a store in which runs rest (engine 15)', () => {
     const { clock } = fleet();
-    const { leave: _, listDue: __, takeDue: ___, ...poor } = memoryStore({ clock });
+    const { due: _, ...poor } = memoryStore({ clock });
     const without = fleetHost(poor as MemoryStore, clock);
     expect(() => without.work()).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
     const none = fleetHost(undefined as never, clock);

@@ -9,7 +9,7 @@ const PROCESSES = 24;
 
 /** How many characters of texts the journal has. */
 async function charsIn(store: MemoryStore): Promise<number> {
-  const page = await store.readEvents('r', { after: 0, limit: 10_000 });
+  const page = await store.journal.read('r', { after: 0, limit: 10_000 });
   const texts = page?.entries.map(({ event }) => (event.type === 'model.delta' ? event.text.length : 0)) ?? [];
   return texts.reduce((sum, chars) => sum + chars, 0);
 }

@@ -13,6 +13,7 @@ import {
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, hang, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { type MethodName, wrapStore } from '../../../src/store/read-only.ts';
 import { type Clock, systemClock } from '../../../src/values/clock.ts';
 
 const stores = {
@@ -60,16 +61,12 @@ const isOpen = ({ waiting }: Head) => (waiting?.waits.length ?? 0) > 0;
 function dyingAfter(store: Store, isLast: (head: Head) => boolean): Store {
   let isDead = false;
   const never = () => new Promise<never>(() => {});
-  const alive = (method: 'publish' | 'leave' | 'renew' | 'inbox') => ({
-    [method]: (...args: readonly unknown[]) =>
-      isDead ? never() : (store[method] as (...given: unknown[]) => unknown)(...args),
-  });
+  const stopped: readonly MethodName[] = ['journal.publish', 'due.leave', 'renew', 'inbox'];
+  const alive = wrapStore(store, (name, call) =>
+    stopped.includes(name) ? (...args) => (isDead ? never() : call(...args)) : call,
+  );
   return {
-    ...store,
-    ...alive('publish'),
-    ...alive('leave'),
-    ...alive('renew'),
-    ...alive('inbox'),
+    ...alive,
     append: async (...args: Parameters<Store['append']>) => {
       if (isDead) return never();
       await store.append(...args);
@@ -278,7 +275,7 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     await expect
       .poll(async () => (await next.run(agent, { runId: 'r', prompt: 'Look.' })).status, { interval: 10 })
       .toBe('waiting');
-    const { entries = [] } = (await store.readEvents('r', { limit: 100 })) ?? {};
+    const { entries = [] } = (await store.journal.read('r', { limit: 100 })) ?? {};
     expect(entries.map(({ event: { type } }) => type).slice(-2)).toEqual(['wait.opened', 'run.waiting']);
   });
 

@@ -57,9 +57,12 @@ function noting(store: Store) {
       note('append', options?.events);
       return store.append(delta, options);
     },
-    publish: (runId, entries, options) => {
-      note('publish', { entries });
-      return store.publish(runId, entries, options);
+    journal: {
+      ...store.journal,
+      publish: (runId, entries, options) => {
+        note('publish', { entries });
+        return store.journal.publish(runId, entries, options);
+      },
     },
   } as Store;
   return { store: noted, writes };

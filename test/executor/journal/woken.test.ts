@@ -20,7 +20,7 @@ async function resting() {
   expect((await run.result).status).toBe('waiting');
   const next = deskOf({ ...common, script: [reply('done')] });
   const kept = async () => {
-    const page = await noted.inner.readEvents('r', { after: 0, limit: 100 });
+    const page = await noted.inner.journal.read('r', { after: 0, limit: 100 });
     return page?.entries.map(({ event }) => event.type).filter((type) => told.includes(type)) ?? [];
   };
   return { clock, seen, id, desk, next, kept };

@@ -54,7 +54,7 @@ describe('executor.history', () => {
     const asked = store.log.length;
     await ids({ until: times[3], limit: 2 });
     await ids({ limit: 10 });
-    expect(store.log.slice(asked).map(({ method }) => method)).toEqual(['listEnded', 'listEnded']);
+    expect(store.log.slice(asked).map(({ method }) => method)).toEqual(['history.list', 'history.list']);
     expect(store.log[asked]?.args[0]).toMatchObject({ after: { endedAt: times[3] } });
   });
 

@@ -20,9 +20,10 @@ const someHost = (options: HostOptions) => {
 };
 
 const looking = { script: [callTool('look'), reply('the answer')], tools: [toolOf('look')] };
-const ends = (methods: readonly string[]) => methods.filter((name) => ['keepOutcome', 'delete', 'end'].includes(name));
+const ends = (methods: readonly string[]) =>
+  methods.filter((name) => ['keepOutcome', 'delete', 'history.end'].includes(name));
 /** The writes that the end of a run makes, and what they keep. */
-const isEnd = ({ method }: StoreCall) => method === 'end';
+const isEnd = ({ method }: StoreCall) => method === 'history.end';
 
 describe('without history and journal', () => {
   test('a run ends with the same calls to its store as before, and its outcome says nothing of its caller (web 16)', async () => {
@@ -41,7 +42,7 @@ describe('with history', () => {
     const store = watchedStore();
     const host = someHost({ ...looking, store });
     const result = await host.run({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
-    expect(ends(store.methods)).toEqual(['end']);
+    expect(ends(store.methods)).toEqual(['history.end']);
     expect(await store.listInterrupted()).toEqual([]);
     expect(await store.load('r')).toBeNull();
     expect(await host.executor.messages('r')).toEqual(result.messages);
@@ -125,7 +126,7 @@ describe('with history', () => {
     await first.executor.shutdown();
     const host = someHost({ script: [], store });
     await host.executor.control('r').cancel('enough');
-    expect(ends(store.methods)).toEqual(['end']);
+    expect(ends(store.methods)).toEqual(['history.end']);
     expect(await host.executor.history({ callerId: 'ada' })).toMatchObject([{ runId: 'r', status: 'cancelled' }]);
     expect(await host.executor.messages('r')).toHaveLength(1);
     expect(await store.listInterrupted()).toEqual([]);
@@ -307,7 +308,7 @@ test('executor.erase refuses a turn of a thread: its thread erases it (web 15, 1
 
 describe('a store that keeps no records of ended runs', () => {
   test('deletes them as before, with one warning (web 16)', async () => {
-    const { end: _, listEnded: __, erase: ___, ...store } = watchedStore();
+    const { history: _, ...store } = watchedStore();
     const host = someHost({ script: [reply('one'), reply('two')], store });
     await host.run({ runId: 'r', callerId: 'ada' });
     await host.run({ runId: 's' });

@@ -57,7 +57,7 @@ describe('the person who parks a run', () => {
     const parked = { code: 'PARKED', reason: 'see [hidden]', by: { id: 'ada', name: 'Ada' } };
     expect((await store.load('r'))?.parked).toEqual(parked);
     await executor.control('r').unpark({ by: { id: 'bob' } });
-    const { entries = [] } = (await store.readEvents('r', { limit: 100 })) ?? {};
+    const { entries = [] } = (await store.journal.read('r', { limit: 100 })) ?? {};
     const told = entries.map(({ event }) => event).filter(({ type }) => type.endsWith('parked'));
     expect(told).toMatchObject([
       { type: 'run.parked', ...parked },

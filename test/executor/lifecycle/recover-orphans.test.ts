@@ -48,7 +48,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
       expect.stringContaining('bad sector'),
       expect.stringContaining('bad sector'),
     ]);
-    expect(watched.methods).toEqual(['load', 'countResting']);
+    expect(watched.methods).toEqual(['load', 'due.countResting']);
   });
 
   test('in a store that lists it as quarantined under its own id', async () => {

@@ -30,7 +30,7 @@ async function copyResting(store: Store, count: number): Promise<void> {
     const runId = `r${i}`;
     await store.save({ ...record, meta: { ...record.meta, runId } });
     const claim = (await store.claim(runId, 'elsewhere|1', 60_000)) as Claim;
-    await store.leave(claim, { ...(wakeAt === undefined ? {} : { dueAt: wakeAt }), readUpTo: 0, attempts: 0 });
+    await store.due.leave(claim, { ...(wakeAt === undefined ? {} : { dueAt: wakeAt }), readUpTo: 0, attempts: 0 });
   }
 }
 

@@ -3,7 +3,7 @@ import { hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { change, leftBehind, replies } from '../../fixtures/left-runs.ts';
-import { afterCrash, onlyRecord, plainStore, watchedStore, withoutTakeDue } from '../../fixtures/watched-store.ts';
+import { afterCrash, onlyRecord, plainStore, watchedStore, withoutDue } from '../../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 
@@ -27,10 +27,10 @@ describe('recover', () => {
     expect(await store.listInterrupted()).toEqual([]);
   });
 
-  test('takes the runs of a store without takeDue up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
+  test('takes the runs of a store without the group due up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
     const store = await leftBehind(5);
     const order = async (random: () => number) => {
-      const host = hostOf({ script: replies(5), tools, store: withoutTakeDue(await afterCrash(store)), random });
+      const host = hostOf({ script: replies(5), tools, store: withoutDue(await afterCrash(store)), random });
       return (await host.executor.recover()).resumed.map(({ runId }) => runId);
     };
     const [one, two] = [await order(() => 0), await order(() => 0.99)];
@@ -147,7 +147,7 @@ describe('recover', () => {
     expect(report.skipped).toEqual([{ runId: 'r0', reason: 'RUN_OWNED_ELSEWHERE: a process works on it' }]);
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
     expect(store.methods).not.toContain('claim');
-    expect(store.log.filter(({ method }) => method === 'takeDue').map(({ args }) => args[0])).toEqual([
+    expect(store.log.filter(({ method }) => method === 'due.take').map(({ args }) => args[0])).toEqual([
       expect.objectContaining({ runIds: ['r1'] }),
     ]);
   });

@@ -26,7 +26,7 @@ function sweepOf({ due = () => [], take, random = () => 0.5, clock = testClock()
   const looks: number[] = [];
   const taken: string[] = [];
   const warned: string[] = [];
-  const listDue: DueStore['listDue'] = async ({ limit, after }) => {
+  const list: DueStore['list'] = async ({ limit, after }) => {
     const runs = due();
     if (!after) looks.push(clock.monotonic());
     const from = after ? runs.findIndex(({ runId }) => runId === after.runId) + 1 : 0;
@@ -34,7 +34,7 @@ function sweepOf({ due = () => [], take, random = () => 0.5, clock = testClock()
   };
   const stuck = new StuckRuns(clock);
   const sweep = new DueSweep(
-    { ...memoryStore(), listDue },
+    { ...memoryStore().due, list },
     {
       clock,
       random,
@@ -207,11 +207,11 @@ describe('the sweep of due runs', () => {
   test('ends a look at a store that returns the same page each time (waiting 19)', async () => {
     const clock = testClock();
     const page = many(100);
-    const listDue: DueStore['listDue'] = async () => ({ now: 0, runs: page });
+    const list: DueStore['list'] = async () => ({ now: 0, runs: page });
     const taken: string[] = [];
     const takeUp = async (runs: readonly DueRun[]) => void taken.push(...runs.map(({ runId }) => runId));
     const around = { clock, stuck: new StuckRuns(clock), random: () => 0, everyMs: 1_000, warn: () => {}, takeUp };
-    const sweep = new DueSweep({ ...memoryStore(), listDue }, around);
+    const sweep = new DueSweep({ ...memoryStore().due, list }, around);
     sweep.begin();
     await sweep.look();
     expect(taken).toHaveLength(100);
@@ -245,7 +245,7 @@ describe('the sweep of due runs', () => {
     sweep.end();
   });
 
-  test('does nothing on a store without `listDue` (waiting 26)', async () => {
+  test('does nothing on a store without the group `due` (waiting 26)', async () => {
     const clock = testClock();
     const around = {
       clock,

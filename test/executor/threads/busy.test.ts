@@ -142,7 +142,7 @@ describe('a message that finds a live run', () => {
     const store = memoryStore();
     const { thread, host, ended } = threadHost({ store, tools: [ask], script, defaults: { waitLingerMs: 1 } });
     const first = await thread.send({ id: 'm1', text: 'first' });
-    await until(async () => (await store.countResting()) === 1);
+    await until(async () => (await store.due.countResting()) === 1);
     const second = await thread.send({ id: 'm2', text: 'second', onBusy: 'interrupt' });
     await ended(second.runId);
     expect(await thread.turn('m1')).toMatchObject({ runId: first.runId, state: 'ended' });

@@ -187,8 +187,8 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
       expect(await other.turns()).toEqual([]);
       expect(host.model.calls).toHaveLength(1);
       // As an earlier version could store it.
-      const { callerId, id: from } = (await store.listThreads({ limit: 1 }))[0] ?? {};
-      await store.fork({ callerId: `${callerId}`, id: `${from}` }, { messageId: 'm1', newId: id });
+      const { callerId, id: from } = (await store.threads.list({ limit: 1 }))[0] ?? {};
+      await store.threads.fork({ callerId: `${callerId}`, id: `${from}` }, { messageId: 'm1', newId: id });
       const stored = host.executor.thread(id, { agent: host.agent, callerId: `${callerId}` });
       const { runId } = await stored.send({ id: 'm2', text: 'And?' });
       await expect.poll(async () => (await stored.turn({ runId }))?.state).toBe('ended');

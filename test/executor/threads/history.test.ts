@@ -108,7 +108,7 @@ describe('the history of a thread', () => {
         const { length } = await thread.messages({ limit: 10_000 });
         expect(length).toBe(2 * PARTS * TURNS);
         const key = { callerId: 'ada', id: 't' };
-        expect((await store.historyOf(key, length)).length).toBeLessThan(60);
+        expect((await store.threads.history(key, length)).length).toBeLessThan(60);
       }
       await store.close();
       sizes.push(statSync(path).size);

@@ -10,7 +10,17 @@ import { textsIn, threadHost } from './thread-host.ts';
 export type ThreadedStore = ReturnType<typeof memoryStore>;
 
 /** Writes of a store that a turn makes. */
-const changing = new Set(['admit', 'rewind', 'save', 'append', 'end', 'claim', 'release', 'keepOutcome', 'delete']);
+const changing = new Set([
+  'threads.admit',
+  'threads.rewind',
+  'save',
+  'append',
+  'history.end',
+  'claim',
+  'release',
+  'keepOutcome',
+  'delete',
+]);
 const defaults = { leaseMs: 40, dueMs: 5 };
 /** After a write the store is as it is before the next one: to die then is the same but for the process that dies. */
 const moments = torture > 1 ? (['before', 'after'] as const) : (['before'] as const);

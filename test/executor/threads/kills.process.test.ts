@@ -50,7 +50,7 @@ describe('a thread whose process is killed', () => {
       expect(kills).toBeLessThan(KILLS + 3);
     }
     const store = sqliteStore({ path });
-    const messages = await store.readThread({ callerId: 'ada', id: 't' }, { limit: 1_000 });
+    const messages = await store.threads.read({ callerId: 'ada', id: 't' }, { limit: 1_000 });
     const expected = Array.from({ length: MESSAGES }, (_, i) => [`m${i}`, `re m${i}`]).flat();
     expect(textsIn(messages.map(({ message }) => message))).toEqual(expected);
     expect(messages.map(({ message }) => message.role)).toEqual(

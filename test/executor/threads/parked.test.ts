@@ -245,14 +245,15 @@ describe('a turn that is parked', () => {
 });
 
 test('the look for threads that a parked turn holds up ends, also where a store gives the same page each time (edges 31)', async () => {
+  const inner = memoryStore();
   let asked = 0;
   const row = { queued: 1, cursor: 'one' } as never;
-  const listThreads = async () => {
+  const list = async () => {
     asked += 1;
     if (asked > 20) throw new Error('the store was asked without an end');
     return Array.from({ length: 100 }, () => row);
   };
-  const host = hostOf({ store: { ...memoryStore(), listThreads } as never });
+  const host = hostOf({ store: { ...inner, threads: { ...inner.threads, list } } });
   const worker = host.executor.work();
   await until(() => asked > 0);
   await worker.drain();

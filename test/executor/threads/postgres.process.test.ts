@@ -26,7 +26,7 @@ describe.skipIf(whyNoPostgres)('a thread in PostgreSQL whose process is killed a
     const store = open();
     const asked = gate<never>();
     const left = await leftAndParked(store, 'PARKED', { script: [() => asked.pass()] });
-    const heldUp = async () => (await store.listThreads({ heldUp: true })).map(({ live }) => live);
+    const heldUp = async () => (await store.threads.list({ heldUp: true })).map(({ live }) => live);
     await asked.reached;
     await left.before.thread.send({ id: 'm2', text: 'next' });
     expect(await heldUp()).toEqual([]);

@@ -35,7 +35,7 @@ describe('an approval', () => {
       const desk = await waiting({}, { rules: { needsApproval: true, effect } });
       const door = gate();
       const held: unknown[] = [];
-      for (const method of ['save', 'append'])
+      for (const method of ['save', 'append'] as const)
         desk.noted.rule(method, async (call, ...args) => {
           held.push(args);
           await door.pass();
@@ -450,7 +450,7 @@ describe('the first recorded answer stands', () => {
     const desk = await waiting();
     await office(desk).control('r').approve(desk.id, { by: ada });
     const door = gate();
-    for (const method of ['save', 'append'])
+    for (const method of ['save', 'append'] as const)
       desk.noted.rule(method, async (call) => {
         await door.pass();
         return call();

@@ -210,7 +210,7 @@ test('one forced save has the message, its judged calls and their waits, and wai
   const desk = deskOf({ script, clock, noted, ports: { checkpointer } });
   const release = Promise.withResolvers<void>();
   const isOfStep = (args: readonly unknown[]) => JSON.stringify(args).includes('"openStep"');
-  for (const method of ['save', 'append'])
+  for (const method of ['save', 'append'] as const)
     desk.noted.rule(method, async (call, ...args) => {
       if (isOfStep(args)) await release.promise;
       return call();

@@ -42,7 +42,7 @@ describe("a run of a host's machine that waits", () => {
     const host = startHost(hostMachine(executor, agent));
     await until(async () => (await store.load('r'))?.waiting, 'the wait');
     for (let hour = 0; hour < 3; hour++) await clock.advance(HOUR);
-    expect(store.methods).not.toContain('leave');
+    expect(store.methods).not.toContain('due.leave');
     expect(host.getSnapshot().status).toBe('active');
     const snapshot = childOf(host.getPersistedSnapshot());
     expect(snapshot).toMatchObject({ status: 'active', stored: true, waiting: { waits: [{ kind: 'approval' }] } });
@@ -83,7 +83,7 @@ describe('a run that cannot rest', () => {
   const stores: readonly [string, () => CheckpointStore | undefined][] = [
     ['a store of four methods', () => plainStore()],
     ['no store', () => undefined],
-    ['a store without leave', () => ({ ...memoryStore(), leave: undefined }) as never],
+    ['a store without the group due', () => ({ ...memoryStore(), due: undefined }) as never],
   ];
 
   test.for(stores)('holds its process and takes its answer there: %s (waiting 26)', async ([, make]) => {

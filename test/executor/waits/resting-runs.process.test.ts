@@ -41,10 +41,10 @@ test('1,000 runs that rest hold no claim, and the process that watches them one 
   expect(clock.pending).toBe(2);
   // It asks what is due, and seldom which threads are held up. It claims nothing, renews nothing, and reads no record.
   const asked = store.methods.slice(before);
-  expect(new Set(asked)).toEqual(new Set(['listDue', 'listThreads']));
-  const threads = asked.filter((name) => name === 'listThreads').length;
+  expect(new Set(asked)).toEqual(new Set(['due.list', 'threads.list']));
+  const threads = asked.filter((name) => name === 'threads.list').length;
   expect(threads).toBeLessThanOrEqual((asked.length - threads) / 30 + 1);
-  expect(await inner.countResting()).toBe(1_000);
+  expect(await inner.due.countResting()).toBe(1_000);
   const claims = await Promise.all(Array.from({ length: 1_000 }, (_, i) => inner.claim(`r${i}`, 'another', 1_000)));
   expect(claims).not.toContain(null);
   await executor.shutdown();

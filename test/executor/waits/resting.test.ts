@@ -7,7 +7,7 @@ import { type DeskOptions, deskOf, waitsIn, waitsOf } from '../../fixtures/appro
 import { gate, settle, until } from '../../fixtures/host.ts';
 
 const ada: Person = { id: 'ada' };
-const writes = ['save', 'append', 'delete', 'claim', 'renew', 'release', 'keepOutcome', 'acknowledge', 'leave'];
+const writes = ['save', 'append', 'delete', 'claim', 'renew', 'release', 'keepOutcome', 'acknowledge', 'due.leave'];
 
 async function waiting(options: DeskOptions = {}) {
   const desk = deskOf(options);
@@ -19,9 +19,9 @@ type Waiting = Awaited<ReturnType<typeof waiting>>;
 async function leaving(options: DeskOptions = {}) {
   const desk = await waiting(options);
   const door = gate<'take' | 'refuse'>();
-  desk.noted.rule('leave', async (call) => {
+  desk.noted.rule('due.leave', async (call) => {
     const how = await door.pass();
-    desk.noted.clear('leave');
+    desk.noted.clear('due.leave');
     return how === 'take' ? call() : false;
   });
   const { id } = desk.wait();
@@ -48,14 +48,14 @@ describe('a run that waits', () => {
     const desk = await waiting({ rules: { needsApproval: true, approval: { expiresInMs: 50_000 } } });
     const before = desk.noted.calls.length;
     await desk.clock.advance(999);
-    expect(desk.noted.of('leave')).toEqual([]);
+    expect(desk.noted.of('due.leave')).toEqual([]);
     await desk.clock.advance(1);
     const result = await desk.run.result;
     expect(result).toMatchObject({ status: 'waiting', wakeAt: 1_050_000, error: { code: 'RUN_WAITS' } });
     expect(waitsIn(result)).toMatchObject([{ kind: 'approval', tool: 'refund' }]);
     await desk.clock.advance(5_000);
     const made = desk.noted.calls.slice(before).filter(({ method }) => writes.includes(method));
-    expect(made.map(({ method }) => method)).toEqual(['append', 'leave']);
+    expect(made.map(({ method }) => method)).toEqual(['append', 'due.leave']);
     expect(made[1]?.args[1]).toMatchObject({ dueAt: 1_050_000, attempts: 0 });
     expect(await desk.noted.inner.claim('r', 'another', 1_000)).not.toBeNull();
   });
@@ -64,8 +64,8 @@ describe('a run that waits', () => {
     const desk = await waiting();
     const remote = nextOf(desk).executor.control('r');
     const { id } = desk.wait();
-    desk.noted.rule('leave', async (call) => {
-      desk.noted.clear('leave');
+    desk.noted.rule('due.leave', async (call) => {
+      desk.noted.clear('due.leave');
       await remote.approve(id, { by: ada });
       return call();
     });
@@ -88,7 +88,7 @@ describe('a run that waits', () => {
       .executor.control('r')
       .approve(desk.wait().id, { by: ada, input: { cents: 5 } });
     await desk.clock.advance(35_000);
-    expect(desk.noted.of('leave')).toEqual([]);
+    expect(desk.noted.of('due.leave')).toEqual([]);
     door.open(true);
     await settle();
     expect((await desk.run.result).status).toBe('ok');
@@ -99,9 +99,9 @@ describe('a run that waits', () => {
     const desk = await waiting();
     const command = { id: 'new', kind: 'unknown', v: 99 };
     desk.noted.rule('inbox', async (call) => [...((await call()) as unknown[]), { runId: 'r', command, seq: 7 }]);
-    desk.noted.rule('leave', async (call, claim, options) => {
+    desk.noted.rule('due.leave', async (call, claim, options) => {
       void call;
-      return desk.noted.inner.leave(claim as never, options as never);
+      return desk.noted.inner.due.leave(claim as never, options as never);
     });
     await desk.linger();
     expect(await desk.run.result).toMatchObject({
@@ -110,7 +110,7 @@ describe('a run that waits', () => {
         message: expect.stringMatching(/^run r waits for an approval of \w+ \(wait \w+\); it continues once a person/),
       },
     });
-    expect(desk.noted.of('leave')[0]?.args[1]).toMatchObject({ dueAt: 1_031_000, readUpTo: 7 });
+    expect(desk.noted.of('due.leave')[0]?.args[1]).toMatchObject({ dueAt: 1_031_000, readUpTo: 7 });
   });
 
   test('is interrupted by a shutdown, is due at the next boot, and rests again there (waiting 16)', async () => {
@@ -119,13 +119,13 @@ describe('a run that waits', () => {
     await desk.clock.advance(100);
     await report;
     expect(await result).toMatchObject({ status: 'interrupted', error: { code: 'ERR_SHUTDOWN' } });
-    const { runs } = await desk.noted.inner.listDue({ limit: 10 });
+    const { runs } = await desk.noted.inner.due.list({ limit: 10 });
     expect(runs.map(({ runId }) => runId)).toEqual(['r']);
     const next = nextOf(desk);
     await next.executor.recover();
     await desk.clock.advance(5_000);
-    expect((await desk.noted.inner.listDue({ limit: 10 })).runs).toEqual([]);
-    expect(await desk.noted.inner.countResting()).toBe(1);
+    expect((await desk.noted.inner.due.list({ limit: 10 })).runs).toEqual([]);
+    expect(await desk.noted.inner.due.countResting()).toBe(1);
     expect([...desk.paid, ...next.paid]).toEqual([]);
   });
 
@@ -238,7 +238,7 @@ describe('while the store is asked to take the run', () => {
     await desk.clock.advance(100);
     await over;
     expect((await desk.run.result).status).toBe('waiting');
-    expect(await desk.noted.inner.countResting()).toBe(1);
+    expect(await desk.noted.inner.due.countResting()).toBe(1);
   });
 });
 
@@ -258,22 +258,22 @@ describe('just after the store took the run', () => {
 describe('a store with trouble', () => {
   test('whose answer to leave is lost is asked again: it took the run, and the result is waiting (waiting 16)', async () => {
     const desk = await waiting();
-    desk.noted.rule('leave', async (call) => {
-      desk.noted.clear('leave');
+    desk.noted.rule('due.leave', async (call) => {
+      desk.noted.clear('due.leave');
       await call();
       throw new Error('the answer is lost');
     });
     await desk.clock.advance(3_000);
     await settle();
     expect((await desk.run.result).status).toBe('waiting');
-    expect(desk.noted.of('leave')).toHaveLength(2);
+    expect(desk.noted.of('due.leave')).toHaveLength(2);
     expect(desk.warnings).toEqual([]);
   });
 
   test('that did not take the run is asked again, and the run rests later (waiting 16)', async () => {
     const desk = await waiting();
     let times = 0;
-    desk.noted.rule('leave', async (call) => {
+    desk.noted.rule('due.leave', async (call) => {
       times += 1;
       if (times < 4) throw new Error('away');
       return call();
@@ -290,7 +290,7 @@ describe('a store with trouble', () => {
       const { id } = desk.wait();
       desk.noted.rule(method, () => Promise.reject(new Error('away')));
       await desk.clock.advance(600_000);
-      expect(desk.noted.of('leave')).toEqual([]);
+      expect(desk.noted.of('due.leave')).toEqual([]);
       if (method === 'append') expect(desk.noted.of('append').length).toBeLessThan(60);
       expect(desk.warnings.filter((warning) => warning.includes('could not rest')).length).toBeLessThan(2);
       desk.noted.clear(method);
@@ -302,8 +302,8 @@ describe('a store with trouble', () => {
 
   test('in which another process has taken the run meanwhile: nothing is written, and it is interrupted (waiting 16)', async () => {
     const desk = await waiting();
-    desk.noted.rule('leave', async (call) => {
-      await desk.noted.inner.release((desk.noted.of('leave').at(-1)?.args[0] ?? null) as never);
+    desk.noted.rule('due.leave', async (call) => {
+      await desk.noted.inner.release((desk.noted.of('due.leave').at(-1)?.args[0] ?? null) as never);
       await desk.noted.inner.claim('r', 'another', 60_000);
       return call();
     });
@@ -320,7 +320,7 @@ describe('a cause of RUN_WAITS', () => {
     const result = await desk.run.result;
     expect(result.status).toBe('waiting');
     expect(waitsIn(result)).toHaveLength(1);
-    expect((await desk.noted.inner.listDue({ limit: 1 })).runs).toMatchObject([{ runId: 'r' }]);
+    expect((await desk.noted.inner.due.list({ limit: 1 })).runs).toMatchObject([{ runId: 'r' }]);
   });
 
   test('that is only deeper in the chain does not: the run fails (waiting 17)', async () => {

@@ -70,7 +70,7 @@ test('a run whose waiting call has a redacted input does not rest, and takes its
   const script = [callTool('refund', { cents: 5, key: secret }, 'c1'), reply('done')];
   const desk = await waiting({ script, rules: { needsApproval: true } });
   await desk.clock.advance(60_000);
-  expect(desk.noted.of('leave')).toEqual([]);
+  expect(desk.noted.of('due.leave')).toEqual([]);
   expect(desk.run.actor.getSnapshot().hasTag('waiting')).toBe(true);
   await desk.control.approve(desk.wait().id, { by: ada });
   expect((await desk.run.result).status).toBe('ok');

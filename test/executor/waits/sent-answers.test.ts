@@ -243,7 +243,7 @@ describe('a wait is shown', () => {
   test('once the record has it: after a crash before that, no answer would find it (edges 22)', async () => {
     const desk = deskOf();
     const door = gate();
-    for (const method of ['save', 'append'])
+    for (const method of ['save', 'append'] as const)
       desk.noted.rule(method, async (call, ...args) => {
         if (JSON.stringify(args).includes('"kind":"approval"')) await door.pass();
         return call();

@@ -65,7 +65,7 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     await told();
     const taken: string[] = [];
     for (let isMore = true; isMore; ) {
-      const { claims, nextAt, now } = await store.takeDue({ owner, ttlMs: 600_000, limit: 16 });
+      const { claims, nextAt, now } = await store.due.take({ owner, ttlMs: 600_000, limit: 16 });
       for (const { runId } of claims) taken.push(runId);
       isMore = claims.length > 0 || (nextAt !== undefined && nextAt <= now);
     }

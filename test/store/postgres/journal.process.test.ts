@@ -34,7 +34,7 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
       await server.sql(`CREATE TRIGGER note AFTER INSERT ON "${schema}".${table} EXECUTE FUNCTION "${schema}".note()`);
     const settings = async () =>
       (await server.sql(`SELECT setting FROM "${schema}".seen ORDER BY no`)).map((row) => row.setting);
-    await store.publish('run', [entry(1, 'passing')], { claim });
+    await store.journal.publish('run', [entry(1, 'passing')], { claim });
     const quick = await settings();
     expect(new Set(quick)).toEqual(new Set(['off']));
     const { delta } = nextStep(sampleRecord('run'));
@@ -50,7 +50,7 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     const ids = Array.from({ length: 60 }, (_, i) => `run-${i}`);
     for (const runId of ids) await begun(store, runId);
     statements.length = 0;
-    const pages = await Promise.all(ids.map((runId) => store.readEvents(runId, { limit: 500 })));
+    const pages = await Promise.all(ids.map((runId) => store.journal.read(runId, { limit: 500 })));
     expect(pages.every((page) => page?.next === 0)).toBe(true);
     expect(statements).toHaveLength(1);
   });
@@ -62,23 +62,23 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     const claim = await begun(store);
     let record = sampleRecord('run');
     for (let place = 1; place < 20; place += 2) {
-      await store.publish('run', [entry(place, 'passing')], { claim });
+      await store.journal.publish('run', [entry(place, 'passing')], { claim });
       statements.length = 0;
       const next = nextStep(record);
       await store.append(next.delta, { claim, events: { entries: [entry(place + 1, 'kept')], dropTo: place } });
       record = next.record;
       expect(statements).toHaveLength(1);
     }
-    expect((await store.readEvents('run', { limit: 100 }))?.entries).toHaveLength(10);
+    expect((await store.journal.read('run', { limit: 100 }))?.entries).toHaveLength(10);
   });
 
   test('an append replaces a kept event of the same place that was published before it (web 1)', async () => {
     await using store = postgresStore({ pool: server.pool(), schema });
     const claim = await begun(store);
-    await store.publish('run', [entry(2, 'kept', 'before')], { claim });
+    await store.journal.publish('run', [entry(2, 'kept', 'before')], { claim });
     const { delta } = nextStep(sampleRecord('run'));
     await store.append(delta, { claim, events: { entries: [entry(1, 'kept', 'one'), entry(2, 'kept', 'after')] } });
-    const page = await store.readEvents('run', { limit: 10 });
+    const page = await store.journal.read('run', { limit: 10 });
     expect(page?.entries.map(({ event }) => 'text' in event && event.text)).toEqual(['one', 'after']);
     expect((await store.load('run'))?.revision).toBe(delta.revision);
   });
@@ -91,31 +91,31 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     await holder.query('BEGIN');
     await holder.query(`SELECT FROM "${schema}".runs WHERE run_id = 'run' FOR UPDATE`);
     let isDone = false;
-    const locked = store.publish('run', [entry(1, 'passing')], { claim }).then(() => {
+    const locked = store.journal.publish('run', [entry(1, 'passing')], { claim }).then(() => {
       isDone = true;
     });
-    await store.publish('other', [entry(1, 'passing')], { claim: other });
-    await store.publish('other', [entry(2, 'passing')], { claim: other });
-    expect((await store.readEvents('other', { limit: 9 }))?.next).toBe(2);
+    await store.journal.publish('other', [entry(1, 'passing')], { claim: other });
+    await store.journal.publish('other', [entry(2, 'passing')], { claim: other });
+    expect((await store.journal.read('other', { limit: 9 }))?.next).toBe(2);
     expect(isDone).toBe(false);
     await holder.query('COMMIT');
     holder.release();
     await locked;
-    expect((await store.readEvents('run', { limit: 9 }))?.next).toBe(1);
+    expect((await store.journal.read('run', { limit: 9 }))?.next).toBe(1);
   });
 
   test('a damaged row is found, and read by no reader; other journals are read (web 6)', async () => {
     await using store = postgresStore({ pool: server.pool(), schema });
     const claim = await begun(store);
     const other = await begun(store, 'other');
-    await store.publish('run', [entry(1, 'kept')], { claim });
-    await store.publish('other', [entry(1, 'kept')], { claim: other });
+    await store.journal.publish('run', [entry(1, 'kept')], { claim });
+    await store.journal.publish('other', [entry(1, 'kept')], { claim: other });
     await server.sql(
       `UPDATE "${schema}".journal SET entries = replace(entries, 'model', 'modem') WHERE run_id = 'run'`,
     );
     const [bad, good] = await Promise.allSettled([
-      store.readEvents('run', { limit: 9 }),
-      store.readEvents('other', { limit: 9 }),
+      store.journal.read('run', { limit: 9 }),
+      store.journal.read('other', { limit: 9 }),
     ]);
     expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'CHECKPOINT_CORRUPT' } });
     expect(good).toMatchObject({ status: 'fulfilled', value: { next: 1 } });
@@ -128,8 +128,8 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     const claim = { runId: 'run', owner: 'me', epoch: 1, attempts: 1 };
     const refused = { code: 'STORE_UNAVAILABLE' };
     await Promise.all([
-      expect(store.publish('run', [entry(1, 'kept')], { claim })).rejects.toMatchObject(refused),
-      expect(store.readEvents('run', { limit: 1 })).rejects.toMatchObject(refused),
+      expect(store.journal.publish('run', [entry(1, 'kept')], { claim })).rejects.toMatchObject(refused),
+      expect(store.journal.read('run', { limit: 1 })).rejects.toMatchObject(refused),
     ]);
   });
 });

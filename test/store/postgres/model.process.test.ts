@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
+import type { RestingStore } from '../../../src/store/due-port.ts';
 import { memoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, OutcomeStore, TakingStore } from '../../../src/store/port.ts';
+import type { AppendingStore, Claim, OutcomeStore } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
@@ -56,7 +57,7 @@ const troubled = (
 );
 
 /** A place where commands are carried out: by both hosts on one storage. */
-type Stores = AppendingStore & TakingStore & OutcomeStore;
+type Stores = AppendingStore & RestingStore & OutcomeStore;
 
 interface World {
   readonly hosts: readonly Stores[];
@@ -91,21 +92,21 @@ async function answer({ hosts, claims, records }: World, asked: Command, clock: 
     leave: async () => {
       const dueAt = asked.dueMs === undefined ? undefined : clock.now() + asked.dueMs;
       const readUpTo = asked.hasRead ? Number.MAX_SAFE_INTEGER : 0;
-      return claim && store.leave(claim, { dueAt, readUpTo, attempts: 0 });
+      return claim && store.due.leave(claim, { dueAt, readUpTo, attempts: 0 });
     },
     send: () => store.send(runId, { id: `c${asked.host}`, kind: 'steer', text: 'Hello.' }),
     acknowledge: async () => claim && store.acknowledge(claim, ['c0']),
     inbox: async () => (await store.inbox({ runId })).map(({ command }) => command.id),
-    due: async () => (await store.listDue({ limit: 2 })).runs,
+    due: async () => (await store.due.list({ limit: 2 })).runs,
     take: async () => {
-      const { claims: taken } = await store.takeDue({ owner, ttlMs: 1_000, limit: 10 });
+      const { claims: taken } = await store.due.take({ owner, ttlMs: 1_000, limit: 10 });
       for (const { run: _, ...got } of taken) {
         const of = `${owner} ${got.runId}`;
         claims.set(of, [...(claims.get(of) ?? []), got]);
       }
       return taken.toSorted((a, b) => (a.runId < b.runId ? -1 : 1));
     },
-    resting: () => store.countResting(),
+    resting: () => store.due.countResting(),
     wait: async () => {},
   };
   try {

@@ -74,9 +74,9 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
       const child = start('hold', schema);
       const held = (await child.next()) as Claim;
       const wish = { owner: 'heir', ttlMs: 1_000, limit: 1 };
-      expect((await store.takeDue(wish)).claims).toEqual([]);
+      expect((await store.due.take(wish)).claims).toEqual([]);
       await child.kill();
-      expect((await store.takeDue(wish)).claims).toMatchObject([{ runId: 'run', epoch: held.epoch + 1 }]);
+      expect((await store.due.take(wish)).claims).toMatchObject([{ runId: 'run', epoch: held.epoch + 1 }]);
     },
   );
 

@@ -21,8 +21,8 @@ describe.skipIf(whyNoPostgres)('a store in PostgreSQL that is open for reading o
     await writer.keepOutcome('run', sampleOutcome('run'), clock.now() + 1_000);
     expect(await reader.listInterrupted()).toMatchObject([{ runId: 'run' }]);
     expect(await reader.load('run')).toEqual(await writer.load('run'));
-    expect(await reader.listDue({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
-    expect([await reader.listEnded({ limit: 10 }), await reader.listThreads()]).toEqual([[], []]);
+    expect(await reader.due.list({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
+    expect([await reader.history.list({ limit: 10 }), await reader.threads.list()]).toEqual([[], []]);
     expect(await reader.outcome('run')).toMatchObject({ runId: 'run' });
     await clock.advance(2_000);
     expect(await reader.outcome('run')).toBeNull();

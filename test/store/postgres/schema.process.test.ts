@@ -19,7 +19,7 @@ async function endCounted(store: PostgresStore, runId: string): Promise<void> {
   const claim = await store.claim(runId, 'me', 60_000);
   if (!claim) throw new Error('held');
   await store.save(sampleRecord(runId), { claim });
-  await store.end(claim, { outcome: sampleOutcome(runId), keepUntil: Date.now() + 60_000, isCounted: true });
+  await store.history.end(claim, { outcome: sampleOutcome(runId), keepUntil: Date.now() + 60_000, isCounted: true });
 }
 
 const waitingForTime = {
@@ -86,10 +86,10 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     const wish = { owner: 'me', ttlMs: 60_000, limit: 10 };
-    expect((await store.takeDue({ ...wish, agentIds: ['another'] })).claims).toEqual([]);
-    expect((await store.listDue({ limit: 10 })).runs.map(({ attempts }) => attempts)).toEqual([1, 1]);
+    expect((await store.due.take({ ...wish, agentIds: ['another'] })).claims).toEqual([]);
+    expect((await store.due.list({ limit: 10 })).runs.map(({ attempts }) => attempts)).toEqual([1, 1]);
     await using other = postgresStore({ pool, schema });
-    const { claims } = await other.takeDue({ ...wish, agentIds: [agentId], version: 3 });
+    const { claims } = await other.due.take({ ...wish, agentIds: [agentId], version: 3 });
     expect(claims.map(({ runId }) => runId).sort()).toEqual(['other', 'run']);
   });
 
@@ -104,8 +104,8 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`UPDATE "${schema}".layouts SET layout = 7 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     await endCounted(store, 'after');
-    expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId).sort()).toEqual(['after', 'before']);
-    expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
+    expect((await store.history.list({ limit: 10 })).map(({ runId }) => runId).sort()).toEqual(['after', 'before']);
+    expect(await store.history.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
   });
 
   test('the runs of the layout before pauses are counted as other, until their record is written again (checkpoint 6, otel 15)', async () => {
@@ -119,9 +119,9 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`DROP TABLE "${schema}".schedules, "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 8 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
-    expect((await store.countRuns()).waiting).toEqual({ other: 1 });
+    expect((await store.due.countRuns()).waiting).toEqual({ other: 1 });
     await store.save(sampleRecord('waits', waitingForTime));
-    expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
+    expect((await store.due.countRuns()).waiting).toEqual({ timer: 1 });
   });
 
   test('the runs of the layout before schedules stay, and schedules are kept from now on (checkpoint 6, schedules 5)', async () => {
@@ -162,10 +162,10 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     const rows = () => server.sql(`SELECT runs FROM "${schema}".totals`);
     expect(await rows()).toHaveLength(3);
     await using other = postgresStore({ pool, schema });
-    await Promise.all([store.forgetEnded?.(), other.forgetEnded?.()]);
-    await store.forgetEnded?.();
+    await Promise.all([store.history.forget?.(), other.history.forget?.()]);
+    await store.history.forget?.();
     expect(await rows()).toEqual([{ runs: 3 }]);
-    expect(await other.totals?.()).toMatchObject([{ runs: 3 }]);
+    expect(await other.history.totals?.()).toMatchObject([{ runs: 3 }]);
   });
 
   test('tables of something else are refused, and left as they are (recovery 6)', async () => {

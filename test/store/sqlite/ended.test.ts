@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Codec, encrypt, type Message, type RunOutcome } from 'pawl';
-import type { HistoryStore } from 'pawl/stores/kit';
+import type { KeepingStore } from 'pawl/stores/kit';
 import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -29,11 +29,11 @@ interface Ending {
   readonly isCounted?: boolean;
 }
 
-async function ended(store: HistoryStore, runId: string, { messages, callerId, ...ending }: Ending = {}) {
+async function ended(store: KeepingStore, runId: string, { messages, callerId, ...ending }: Ending = {}) {
   const claim = await store.claim(runId, 'us', 60_000);
   if (!claim) throw new Error('held');
   await store.save(sampleRecord(runId, messages ? { messages } : {}), { claim });
-  await store.end(claim, { keepUntil: HOUR, ...ending, outcome: outcomeOf(runId, callerId) });
+  await store.history.end(claim, { keepUntil: HOUR, ...ending, outcome: outcomeOf(runId, callerId) });
 }
 
 const rowsLeft = (path: string) => Number(sql(path, 'SELECT count(*) AS count FROM messages')[0]?.count);
@@ -48,7 +48,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
       if (!claim) throw new Error('held');
       await store.save(sampleRecord('run', { messages }), { claim });
       sql(path, 'PRAGMA wal_checkpoint(TRUNCATE)');
-      await store.end(claim, { outcome: outcomeOf('run'), keepUntil: HOUR });
+      await store.history.end(claim, { outcome: outcomeOf('run'), keepUntil: HOUR });
       return statSync(`${path}-wal`).size;
     };
     const short = await written([said('short')]);
@@ -65,12 +65,12 @@ describe('the kept record of a run that ended, in SQLite', () => {
     await ended(store, 'later', { keepUntil: 3 * HOUR });
     const all = rowsLeft(path);
     // The search after the last end is over then.
-    expect(await store.forgetEnded?.()).toBe(0);
+    expect(await store.history.forget?.()).toBe(0);
     clock.wallJump(2 * HOUR);
     expect(await store.load('run', { ended: true })).toBeNull();
     expect(rowsLeft(path)).toBe(all);
-    expect(await store.forgetEnded?.({ dryRun: true })).toBe(1);
-    expect(await store.forgetEnded?.()).toBe(1);
+    expect(await store.history.forget?.({ dryRun: true })).toBe(1);
+    expect(await store.history.forget?.()).toBe(1);
     expect(rowsLeft(path)).toBeGreaterThan(all / 2);
     await eventually(() => expect(rowsLeft(path)).toBe(1), 20);
     await eventually(() => expect(countIn(dir)).toBe(0), 100);
@@ -94,7 +94,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     await using store = sqliteStore({ path: join(dir, 'runs.db') });
     await ended(store, 'run', { messages: large, callerId: `${SECRET}-caller`, keepUntil: Number.POSITIVE_INFINITY });
     expect(countIn(dir)).toBeGreaterThan(50);
-    await store.erase('run');
+    await store.history.erase('run');
     await eventually(() => expect(countIn(dir)).toBe(0), 100);
   });
 
@@ -113,14 +113,14 @@ describe('the kept record of a run that ended, in SQLite', () => {
     await using store = sqliteStore({ path, clock: testClock(1_000) });
     for (const runId of ['a', 'b', 'c']) await ended(store, runId);
     sql(path, "UPDATE ended SET line = replace(line, 'ada', 'eve') WHERE run_id = 'b'");
-    const runs = await store.listEnded({ limit: 10 });
+    const runs = await store.history.list({ limit: 10 });
     expect(runs.map(({ runId, status }) => [runId, status])).toEqual([
       ['a', 'ok'],
       ['b', 'quarantined'],
       ['c', 'ok'],
     ]);
     expect(runs[1]).toMatchObject({ reason: expect.stringContaining('checksum') });
-    expect((await store.listEnded({ limit: 10, callerId: 'ada' })).map(({ runId }) => runId)).toEqual(['a', 'c']);
+    expect((await store.history.list({ limit: 10, callerId: 'ada' })).map(({ runId }) => runId)).toEqual(['a', 'c']);
   });
 
   test('is found by a process of the version before as no run, because that process refuses the layout', async () => {
@@ -143,8 +143,8 @@ test('a file of the layout before totals keeps its ended runs, and counts those 
   sql(path, 'PRAGMA user_version = 6');
   await using store = sqliteStore({ path, clock: testClock(1_000) });
   await ended(store, 'after', { isCounted: true });
-  expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
-  expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
+  expect((await store.history.list({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
+  expect(await store.history.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
   expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 10 }]);
 });
 
@@ -161,9 +161,9 @@ test('a file of the layout before pauses counts its waits as other, until their 
   sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 7');
   await using store = sqliteStore({ path });
-  expect((await store.countRuns()).waiting).toEqual({ other: 1 });
+  expect((await store.due.countRuns()).waiting).toEqual({ other: 1 });
   await store.save(record);
-  expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
+  expect((await store.due.countRuns()).waiting).toEqual({ timer: 1 });
 });
 
 test('a file of the layout before schedules keeps its runs, and keeps schedules from now on (checkpoint 6, schedules 5)', async () => {
@@ -198,7 +198,7 @@ test('a file of the layout before limits keeps its runs, and gives turns from no
 
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {
   const find = async (store: SqliteStore, callerId: string) =>
-    (await store.listEnded({ limit: 10, callerId })).map(({ runId }) => runId).sort();
+    (await store.history.list({ limit: 10, callerId })).map(({ runId }) => runId).sort();
 
   test('are found, and are not in its bytes (web 16)', async () => {
     const dir = freshDir();
@@ -235,7 +235,7 @@ describe('agents and callers of ended runs, in an encrypted SQLite file', () => 
       await ended(store, `eve-${i}`, { callerId: 'eve', keepUntil: Number.POSITIVE_INFINITY });
     }
     expect(await find(store, 'eve')).toEqual(['eve-0', 'eve-1', 'eve-2', 'eve-3', 'eve-4']);
-    expect(await store.listEnded({ limit: 3, callerId: 'eve' })).toHaveLength(3);
+    expect(await store.history.list({ limit: 3, callerId: 'eve' })).toHaveLength(3);
     expect(sql(path, 'SELECT DISTINCT agent, caller FROM ended')).toEqual([{ agent: null, caller: null }]);
   });
 });

@@ -78,7 +78,7 @@ async function template() {
   await (await host.start({ runId: place('run', 0), prompt: place('prompt', 0) })).result;
   await until(() => host.executor.runs.get().length === 0);
   const record = (await store.load(place('run', 0))) as RunCheckpoint;
-  const page = await store.readEvents(place('run', 0), { limit: 10_000 });
+  const page = await store.journal.read(place('run', 0), { limit: 10_000 });
   return { record, entries: page?.entries ?? [] };
 }
 

@@ -15,7 +15,7 @@ type Change = (event: Record<string, unknown>) => object;
 /** Adds a run that is a copy of the run `fine`, with other events. */
 async function copy(store: MemoryStore, runId: string, change: Change): Promise<void> {
   const record = (await store.load('fine')) as RunCheckpoint;
-  const page = await store.readEvents('fine', { limit: 1_000 });
+  const page = await store.journal.read('fine', { limit: 1_000 });
   const entries = (page?.entries ?? []).map((entry) => {
     const event = { ...change({ ...entry.event }), runId } as unknown as typeof entry.event;
     return { ...entry, event };

@@ -8,7 +8,7 @@ import { judge } from '../../../src/testing/crash-test/judge.ts';
 import type { StopAt } from '../../../src/testing/crash-test/life.ts';
 import { ModelMemory } from '../../../src/testing/crash-test/model.ts';
 import { toolOf } from '../../fixtures/host.ts';
-import { withoutTakeDue } from '../../fixtures/watched-store.ts';
+import { withoutDue } from '../../fixtures/watched-store.ts';
 import { honestStore } from './lying-stores.ts';
 
 const paid: string[] = [];
@@ -45,7 +45,7 @@ const impatient: { readonly [name: string]: { readonly open: () => CheckpointSto
   'counts every claim as a start': {
     detail: /counted a start of run/,
     open: () => {
-      const store = withoutTakeDue(memoryStore());
+      const store = withoutDue(memoryStore());
       const claims = new Map<string, number>();
       return {
         ...store,

@@ -1,5 +1,5 @@
 import { type CheckpointStore, defineAgent, memoryStore, type Tool } from 'pawl';
-import type { HistoryStore } from 'pawl/stores/kit';
+import type { KeepingStore } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type CrashTestOptions, callTool, callTools, crashTest, fail, hang, reply, scriptedModel } from 'pawl/testing';
@@ -57,7 +57,7 @@ describe('crashTest (recovery 10)', () => {
 
   test('is quiet with history: a crash around the commit that ends a run leaves it ended once, and its record kept (web 16)', async () => {
     const path = freshPath();
-    const stores: { [name: string]: () => CheckpointStore & HistoryStore } = {
+    const stores: { [name: string]: () => CheckpointStore & KeepingStore } = {
       memory: shared(memoryStore()),
       SQLite: () => sqliteStore({ path, durability: 'process' }),
     };
@@ -68,7 +68,7 @@ describe('crashTest (recovery 10)', () => {
       const report = await charging(open, { executor, ...rest });
       expect(report.violations, name).toEqual([]);
       const store = open();
-      const kept = await store.listEnded({ limit: 1_000 });
+      const kept = await store.history.list({ limit: 1_000 });
       expect(
         kept.map(({ status }) => status),
         name,

@@ -29,8 +29,8 @@ export interface Kill {
 
 const effects = { look: 'read', put: 'idempotent', pay: 'once' } as const;
 const writes = [
-  ...['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'takeDue', 'release'],
-  ...['leave', 'end', 'send', 'acknowledge', 'expect'],
+  ...['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'due.take', 'release'],
+  ...['due.leave', 'history.end', 'send', 'acknowledge', 'expect'],
 ];
 
 const START = 1_700_000_000_000;
@@ -326,12 +326,12 @@ function noteClaims(
   { name, args, value }: { name: string; args: readonly unknown[]; value: unknown },
 ): unknown {
   const given =
-    name === 'takeDue'
+    name === 'due.take'
       ? (value as { claims: readonly Claim[] }).claims
       : name === 'claim' && value
         ? [value as Claim]
         : [];
   for (const claim of given) life.claims.set(claim.runId, claim);
-  if (name === 'release' || (name === 'leave' && value)) life.claims.delete((args[0] as Claim).runId);
+  if (name === 'release' || (name === 'due.leave' && value)) life.claims.delete((args[0] as Claim).runId);
   return value;
 }

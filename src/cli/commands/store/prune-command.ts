@@ -27,7 +27,7 @@ export const pruneCommand: Command = async (context) => {
   }
   const { dryRun } = context.args;
   const outcomes = (await store.forgetOutcomes?.({ dryRun })) ?? 0;
-  const history = (await store.forgetEnded?.({ dryRun })) ?? 0;
+  const history = (await store.history?.forget({ dryRun })) ?? 0;
   report(context, store, { outcomes, history, deleted, kept });
   await store.close();
   return kept.length === 0 ? exitCodes.ok : exitCodes.failed;

@@ -1,4 +1,3 @@
-import { isTaking } from '../../../store/capabilities.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { TakenUp, Work } from '../stored/recover-one-run.ts';
 import { takeDue } from './take-due.ts';
@@ -16,7 +15,7 @@ export function hasPlace(work: Work): Promise<boolean> {
 
 /**
  * Takes runs that were found in a list, and begins those that this process gets: of several processes that ask for the same run,
- * the store gives it to one. Each has a place. A store without `takeDue` gives none.
+ * the store gives it to one. Each has a place. A store without the group `due` gives none.
  * @param begin starts a run; what it returns is not awaited
  * @returns the runs that it did not get
  */
@@ -26,7 +25,7 @@ export async function takeNamed<Run extends TakenUp>(
   begin: (run: Run) => unknown,
 ): Promise<readonly Run[]> {
   const { store } = work.services.config;
-  if (!store || !isTaking(store)) return runs;
+  if (!store?.due) return runs;
   const others: Run[] = [];
   for (let i = 0; i < runs.length; i += MAX_NAMED)
     others.push(...(await takeSome(runs.slice(i, i + MAX_NAMED), work, begin)));
@@ -64,8 +63,8 @@ async function takeByName(
   { services }: Work,
 ): Promise<readonly TakenClaim[]> {
   const { store } = services.config;
-  if (!store || !isTaking(store)) return [];
-  const { claims } = await takeDue(services, store, { runIds, limit }).catch(() => ({ claims: [] }));
+  if (!store?.due) return [];
+  const { claims } = await takeDue(services, store.due, { runIds, limit }).catch(() => ({ claims: [] }));
   // A host's store may not know `runIds`.
   const others = claims.filter(({ run }) => !runIds.includes(run.runId));
   await Promise.all(others.map((claim) => claim.giveBack(0)));

@@ -1,10 +1,9 @@
 import { mayBeChild, type Place } from '../../../record/run-tree.ts';
 import type { RunResult } from '../../../run/result.ts';
-import { isTaking } from '../../../store/capabilities.ts';
-import type { DueRun } from '../../../store/port.ts';
+import type { DueRun } from '../../../store/due-port.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { agentFor, emptyReport, type TakenUp, takeUp, treeIn, type Work } from '../stored/recover-one-run.ts';
-import { hasPlace, takeNamed } from './take-named.ts';
+import { takeNamed } from './take-named.ts';
 
 /** How many runs a sweep lets live at once; those of `recover` count as well. */
 const CONCURRENCY = 64;
@@ -22,7 +21,7 @@ interface Candidate extends TakenUp {
  * recovered runs, and for the starts. Never rejects.
  */
 export async function takeUpDue(services: ExecutorServices, dues: readonly DueRun[]): Promise<void> {
-  const { store, defaults } = services.config;
+  const { defaults } = services.config;
   const work: Work = {
     ...{ services, report: emptyReport(), begun: [], signal: undefined, concurrency: CONCURRENCY },
     maxAttempts: defaults.maxAttempts,
@@ -34,11 +33,9 @@ export async function takeUpDue(services: ExecutorServices, dues: readonly DueRu
     work.begun.push(begun);
     return begun;
   };
-  const others = await takeNamed(found, work, begin);
+  // Another process has taken the others.
+  await takeNamed(found, work, begin);
   await Promise.all(work.begun);
-  // Another process has taken it.
-  if (store && isTaking(store)) return;
-  for (const run of others) if (await hasPlace(work)) await begin(run);
 }
 
 async function candidatesOf(services: ExecutorServices, due: DueRun): Promise<Candidate[]> {

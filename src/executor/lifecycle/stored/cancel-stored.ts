@@ -11,7 +11,7 @@ import { beginProgress } from '../../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
 import { outboxOf } from '../../../run/workflow/advanced.ts';
-import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
+import { carriesCommands } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
 import type { TurnEnd } from '../../../store/thread-port.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
@@ -102,6 +102,7 @@ interface StoredEnd {
 /** The end of a run that only its store has. */
 function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn, above }: StoredEnd): Ending {
   const { store, claim, record } = run;
+  const { history } = store;
   const { runId, agentId } = record.meta;
   const { outcome, parked: _, waiting, ...rest } = ended;
   const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
@@ -124,7 +125,7 @@ function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn,
     closeAudit: () => closeAudit(services, run, outcome),
     sendMessages: () => sendRecorded(services, outboxOf(record)),
     cancelChildren: () => cancelChildren(services, record, above),
-    keepRecord: claim && isKeepingRecords(store) ? (options) => store.end(claim, options) : undefined,
+    keepRecord: claim && history ? (options) => history.end(claim, options) : undefined,
     deleteRecord: () => store.delete(runId, claim ? { claim } : {}),
   };
 }

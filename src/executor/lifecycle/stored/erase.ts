@@ -1,5 +1,5 @@
 import { bornRunOf, checkRunId, childRunId } from '../../../run/identity.ts';
-import type { HistoryStore } from '../../../store/port.ts';
+import type { KeepingStore } from '../../../store/history-port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunOwnedElsewhereError, UnsupportedError } from '../../../values/errors.ts';
 import { toolCallsOf } from '../../../values/message.ts';
@@ -20,17 +20,17 @@ export async function erase(services: ExecutorServices, runId: string): Promise<
   const children = await childrenOf(services, store, runId);
   // The children first: a repeated call finds those that are left by the record of their parent.
   for (const child of children) {
-    await store.erase(child);
+    await store.history.erase(child);
     services.registry.forget(child);
   }
-  await store.erase(runId);
+  await store.history.erase(runId);
   services.registry.forget(runId);
 }
 
 /** A record that cannot be read is erased without its children. */
 async function childrenOf(
   { config }: ExecutorServices,
-  store: HistoryStore,
+  store: KeepingStore,
   runId: string,
 ): Promise<readonly string[]> {
   try {

@@ -8,16 +8,10 @@ import type { SentCommand } from '../../../run/command.ts';
 import type { RunDefinition } from '../../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../../run/result.ts';
 import { isAtRest } from '../../../run/waits/model-waits.ts';
-import {
-  carriesCommands,
-  isDue,
-  isKeepingRecords,
-  isMarking,
-  isTaking,
-  isThreads,
-} from '../../../store/capabilities.ts';
+import { carriesCommands, isMarking } from '../../../store/capabilities.ts';
+import type { RecordPart } from '../../../store/journal-port.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
-import { loadPart, type RecordPart } from '../../../store/reading/record-part.ts';
+import { loadPart } from '../../../store/reading/record-part.ts';
 import { withDeadline } from '../../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { checkKeys } from '../../../values/known-options.ts';
@@ -105,10 +99,10 @@ export interface ExecutorCapabilities {
 export function capabilitiesOf({ config: { store, journal } }: ExecutorServices): ExecutorCapabilities {
   return {
     journal: journal !== undefined,
-    waits: store !== undefined && isDue(store),
+    waits: store?.due !== undefined,
     commands: store !== undefined && carriesCommands(store),
-    history: store !== undefined && isKeepingRecords(store),
-    threads: store !== undefined && isThreads(store),
+    history: store?.history !== undefined,
+    threads: store?.threads !== undefined,
   };
 }
 
@@ -194,7 +188,7 @@ async function readRun(services: ExecutorServices, wanted: Wanted): Promise<Foun
     }
     const queued = await findQueued(store, runId);
     if (queued) return { ...ofRecord(services, queued), verdict: inItsThread, commands: [] };
-    const kept = isKeepingRecords(store) ? await readRecord(services, wanted, true) : null;
+    const kept = store.history ? await readRecord(services, wanted, true) : null;
     if (!kept) return undefined;
     const { outcome } = kept.record;
     const ended = outcome
@@ -269,7 +263,7 @@ async function openRun(
   const { runId } = record.meta;
   const { entry, isResting = false } = found ?? {};
   const owner = entry && liveOwner(entry, services.owner);
-  const until = owner !== undefined && isTaking(store) ? await store.heldUntil(runId) : null;
+  const until = owner === undefined ? null : ((await store.due?.heldUntil(runId)) ?? null);
   const attempts = (entry as ReadableRun | undefined)?.attempts ?? record.attempts;
   const listed = interruptedRun({ ...record, attempts }, owner) as ReadableRun;
   const doctor = doctorOf(services, store);
@@ -289,7 +283,10 @@ function entryOf(store: CheckpointStore, listed: ListedRun | undefined): StoredE
   if (!listed || listed.status === 'quarantined' || listed.updatedAt === undefined) return undefined;
   const { status, owner, ...entry } = listed as StoredRunLine;
   const standing = status === 'live' ? { owner } : { status };
-  return { entry: { ...entry, ...standing } as InterruptedRun, isResting: status === 'waiting' && isDue(store) };
+  return {
+    entry: { ...entry, ...standing } as InterruptedRun,
+    isResting: status === 'waiting' && store.due !== undefined,
+  };
 }
 
 function verdictIn({ verdict, reason, code, needsPerson }: Judged): Judged {

@@ -11,7 +11,7 @@ import { listedStatus } from '../../../record/listed-status.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../../run/result.ts';
-import { isDue, isKeepingOutcomes, isKeepingRecords, isThreads } from '../../../store/capabilities.ts';
+import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
@@ -88,7 +88,7 @@ export async function findRun(
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return endedLine(outcome);
   // A record may be kept longer than its outcome.
-  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
+  const kept = store.history ? await store.load(runId, { ended: true, messages: false }) : null;
   if (kept) return recordedLine(kept, undefined);
   return null;
 }
@@ -101,8 +101,8 @@ function endedLine(outcome: RunOutcome): EndedRunLine {
 
 /** Returns the first record of a run whose turn has not begun; undefined if no thread has such a turn. */
 export async function findQueued(store: CheckpointStore, runId: string): Promise<RunCheckpoint | undefined> {
-  if (!runId.startsWith(TURN_MARK) || !isThreads(store)) return undefined;
-  return (await store.queuedRun?.(runId)) ?? undefined;
+  if (!runId.startsWith(TURN_MARK) || !store.threads) return undefined;
+  return (await store.threads.queuedRun(runId)) ?? undefined;
 }
 
 function queuedLine({ meta, labels, updatedAt }: RunCheckpoint): QueuedRunLine {
@@ -165,7 +165,7 @@ export async function findEntry(
   store: CheckpointStore,
   { meta: { runId }, updatedAt, waiting, workflow }: RunCheckpoint,
 ): Promise<StoredEntry | undefined> {
-  const mayRest = (workflow !== undefined || (waiting && waiting.waits.length > 0)) && isDue(store);
+  const mayRest = (workflow !== undefined || (waiting && waiting.waits.length > 0)) && store.due !== undefined;
   const lists = mayRest ? ([undefined, 'waiting'] as const) : [undefined];
   for (const status of lists) {
     let after = { updatedAt, runId: '' };

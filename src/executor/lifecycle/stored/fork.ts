@@ -12,8 +12,7 @@ import { beginProgress } from '../../../run/progress.ts';
 import { type Labels, labelsOf } from '../../../run/request.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { enterHistory, resumeProgress } from '../../../run/resume.ts';
-import { isThreads } from '../../../store/capabilities.ts';
-import type { HistoryStore } from '../../../store/port.ts';
+import type { KeepingStore } from '../../../store/history-port.ts';
 import { toolboxOf } from '../../../tool/toolbox.ts';
 import { sha256 } from '../../../values/digest.ts';
 import {
@@ -115,7 +114,7 @@ async function prepared(services: ExecutorServices, originId: string, options: F
   return { store, runId, agent, record: await firstRecord(services, store, { origin, agent, runId, options }) };
 }
 
-async function originOf(store: HistoryStore, runId: string, at: unknown): Promise<RunCheckpoint> {
+async function originOf(store: KeepingStore, runId: string, at: unknown): Promise<RunCheckpoint> {
   const found = await store.load(runId, { ended: true });
   if (!found)
     throw new RunNotFoundError(
@@ -155,7 +154,7 @@ interface Forking {
 
 async function firstRecord(
   services: ExecutorServices,
-  store: HistoryStore,
+  store: KeepingStore,
   { origin, agent, runId, options }: Forking,
 ): Promise<RunCheckpoint> {
   const { config } = services;
@@ -216,11 +215,11 @@ function outcomeIn(record: RunCheckpoint, { outcome }: RunCheckpoint): RunOutcom
 
 /** A turn of a thread has its earlier turns in their own records. */
 async function earlierOf(
-  store: HistoryStore,
+  store: KeepingStore,
   { thread, earlier = [], meta }: RunCheckpoint,
 ): Promise<readonly Message[]> {
-  if (!thread || !isThreads(store)) return earlier;
-  return store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  if (!thread || !store.threads) return earlier;
+  return store.threads.history({ callerId: meta.callerId, id: thread.id }, thread.upTo);
 }
 
 /** Returns what an edit makes of the kept messages. @throws {TypeError} for messages that are no transcript with the same answers @throws what `edit` throws */

@@ -2,8 +2,8 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { KeptRun } from '../../../record/kept-run.ts';
 import { checkRunId } from '../../../run/identity.ts';
 import { type Labels, labelsOf } from '../../../run/request.ts';
-import { isKeepingRecords, isThreads } from '../../../store/capabilities.ts';
-import type { HistoryStore, ListEndedOptions } from '../../../store/port.ts';
+import { isKeepingRecords } from '../../../store/capabilities.ts';
+import type { KeepingStore, ListEndedOptions } from '../../../store/history-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { enterStored, type Message } from '../../../values/message.ts';
@@ -69,7 +69,7 @@ export async function history(services: ExecutorServices, options: HistoryFilter
   const most = isWanted ? READ_AT_ONCE : limit;
   const found: KeptRun[] = [];
   for (;;) {
-    const page = await store.listEnded({ limit: most, after: from, agentId, callerId });
+    const page = await store.history.list({ limit: most, after: from, agentId, callerId });
     for (const run of page) {
       if (run.endedAt < since || found.length === limit) return found;
       if (run.endedAt < until && (!isWanted || isWanted(run))) found.push(run);
@@ -127,18 +127,18 @@ export async function earlierOf(
   { meta, thread, earlier = [] }: RunCheckpoint,
 ): Promise<readonly Message[]> {
   const { store, redact } = services.config;
-  if (!thread || !store || !isThreads(store)) return earlier;
-  const turns = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  if (!thread || !store?.threads) return earlier;
+  const turns = await store.threads.history({ callerId: meta.callerId, id: thread.id }, thread.upTo);
   if (!redact) return turns;
   const by = new Redactor(redact, 'record');
   return turns.map((message) => by.message(message));
 }
 
 /** Returns the store of an executor as one that keeps records. @throws {UNSUPPORTED} @throws {NOT_DURABLE} */
-export function historyStore(services: ExecutorServices): HistoryStore {
+export function historyStore(services: ExecutorServices): KeepingStore {
   const store = storeOf(services);
   if (isKeepingRecords(store)) return store;
-  throw new UnsupportedError('this store keeps no records of ended runs: it has no end, listEnded and erase');
+  throw new UnsupportedError('this store keeps no records of ended runs: it has no group history');
 }
 
 function checkCount(name: string, count: unknown, least: number): void {

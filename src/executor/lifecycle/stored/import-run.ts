@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { RunOutcome } from '../../../run/result.ts';
-import type { HistoryStore } from '../../../store/port.ts';
+import type { KeepingStore } from '../../../store/history-port.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/record/stored-run.ts';
@@ -49,12 +49,12 @@ async function importRun(services: ExecutorServices, record: RunCheckpoint, outc
   // Asked for in one turn: stores that write in groups make one commit of it.
   await Promise.all([
     store.save({ ...record, outcome, parked: IMPORTED, updatedAt: endedAt }, { claim }),
-    store.end(claim, { outcome, keepUntil, outcomeUntil: keepOutcomesMs > 0 ? endedAt + keepOutcomesMs : 0 }),
+    store.history.end(claim, { outcome, keepUntil, outcomeUntil: keepOutcomesMs > 0 ? endedAt + keepOutcomesMs : 0 }),
   ]);
   return true;
 }
 
-async function isKnown(store: HistoryStore, runId: string): Promise<boolean> {
+async function isKnown(store: KeepingStore, runId: string): Promise<boolean> {
   try {
     const part = { messages: false } as const;
     const open = await store.load(runId, part);

@@ -1,7 +1,6 @@
 import type { InterruptedRun, ReadableRun } from '../../../record/interrupted.ts';
 import type { Place, RunTree } from '../../../record/run-tree.ts';
 import { LIVE_HERE, type Need, type Verdict, verdictOf } from '../../../record/verdict.ts';
-import { isDue, isTaking } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { programOf } from '../../../workflow/program.ts';
@@ -71,7 +70,7 @@ interface Later {
 
 /**
  * Starts the interrupted runs that earlier processes left, and the resting ones that are due: a bounded loop over the store's
- * list, page by page, without transcripts. From a store with `takeDue`, processes that recover at once take different runs. From then on the executor looks for runs that become due.
+ * list, page by page, without transcripts. From a store with the group `due`, processes that recover at once take different runs. From then on the executor looks for runs that become due.
  */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
@@ -101,7 +100,7 @@ async function lookOnce(store: CheckpointStore, work: Work): Promise<number> {
   try {
     await sweep(store, work);
     await Promise.all(work.begun);
-    return isDue(store) && !isOver(work) ? await store.countResting() : 0;
+    return store.due && !isOver(work) ? await store.due.countResting() : 0;
   } catch (error) {
     // An aborted store may reject the read.
     if (!work.signal?.aborted) throw error;
@@ -120,7 +119,7 @@ function checkCount(name: string, count: unknown): void {
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal } = work;
   const later: Later = { suspects: [], children: [], parked: [], tree: treeIn(store, services) };
-  // Hosts that boot together read the same list: without `takeDue` they meet less often in a random order.
+  // Hosts that boot together read the same list: without the group `due` they meet less often in a random order.
   const { random } = services.config;
   if (isOver(work)) return;
   for await (const page of pages(store, { signal, random })) {
@@ -140,7 +139,7 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
 async function takeUpOlder(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal } = work;
   const migrating = new Map([...services.config.agents].filter(([, agent]) => programOf(agent)?.migrate));
-  if (migrating.size === 0 || !isDue(store)) return;
+  if (migrating.size === 0 || !store.due) return;
   for await (const page of pages(store, { signal, status: 'waiting' })) {
     for (const entry of page) {
       if (!('meta' in entry) || entry.version === undefined || services.registry.live(entry.runId)) continue;
@@ -206,19 +205,19 @@ async function takeUpAll(runs: readonly Candidate[], work: Work): Promise<void> 
   await beginEach(runs, work, (run) => work.begun.push(takeUp(run, work).then(() => {})));
 }
 
-/** Begins each run that this process gets. Of a store without `takeDue` that is known when its start has claimed it. */
+/** Begins each run that this process gets. Of a store without the group `due` that is known when its start has claimed it. */
 async function beginEach(runs: readonly Candidate[], work: Work, begin: (run: Candidate) => unknown): Promise<void> {
   const others = await takeNamed(runs, work, begin);
   for (const run of await claimableOf(others, work)) if (await hasPlace(work)) begin(run);
 }
 
 /**
- * The runs among those that `takeDue` did not give that have to be claimed by themselves, because the store does not find them due:
+ * The runs among those that `take` did not give that have to be claimed by themselves, because the store does not find them due:
  * those of a host's machine, for example. The others are reported. They are read as a list, because a claim would count a start.
  */
 async function claimableOf(runs: readonly Candidate[], work: Work): Promise<readonly Candidate[]> {
   const { store } = work.services.config;
-  if (!store || !isTaking(store) || runs.length === 0) return runs;
+  if (!store?.due || runs.length === 0) return runs;
   const now = await readAgain(store, runs, work);
   return runs.filter(({ run: { runId }, place }) => {
     const entry = now.get(runId);

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { whyOver } from '../../../record/reopen.ts';
 import { retryOf } from '../../../run/waits/model-waits.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import type { HistoryStore } from '../../../store/port.ts';
+import type { KeepingStore } from '../../../store/history-port.ts';
 import { AgentNotFoundError, RunEndedError, RunNotFoundError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { handleOf, type Run } from '../../run/handle.ts';
@@ -59,7 +59,7 @@ export async function retryStored(services: ExecutorServices, runId: string, opt
 }
 
 /** The record of a run that may continue, without its messages. An end that a crash has cut off is ended first. */
-async function retriable(services: ExecutorServices, store: HistoryStore, runId: string): Promise<RunCheckpoint> {
+async function retriable(services: ExecutorServices, store: KeepingStore, runId: string): Promise<RunCheckpoint> {
   const stored = await store.load(runId, { messages: false });
   if (stored?.outcome) await cancelStored(services, runId);
   const record = await store.load(runId, { ended: true, messages: false });
@@ -69,7 +69,7 @@ async function retriable(services: ExecutorServices, store: HistoryStore, runId:
   return record;
 }
 
-async function goneError(store: HistoryStore, runId: string): Promise<Error> {
+async function goneError(store: KeepingStore, runId: string): Promise<Error> {
   const outcome = await store.outcome(runId);
   if (!outcome) return new RunNotFoundError(`there is no run ${runId}, or not any more`);
   if (outcome.status !== 'ok') return recordGone(runId, outcome);

@@ -1,5 +1,4 @@
 import type { InterruptedRun, ReadableRun } from '../../../record/interrupted.ts';
-import { isDue } from '../../../store/capabilities.ts';
 import { compareCursors } from '../../../store/cursor.ts';
 import type { CheckpointStore, Cursor, ListOptions } from '../../../store/port.ts';
 
@@ -46,7 +45,7 @@ export async function* allListed(
   reading: Omit<Reading, 'status'>,
 ): AsyncGenerator<StoredEntry> {
   const working = readList(store, reading);
-  if (!isDue(store)) {
+  if (!store.due) {
     for await (const entry of working) yield { entry, isResting: false };
     return;
   }

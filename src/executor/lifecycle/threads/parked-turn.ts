@@ -1,6 +1,5 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
-import { isThreads } from '../../../store/capabilities.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunOwnedElsewhereError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
@@ -61,10 +60,10 @@ export function lookForHeldUp(services: ExecutorServices): void {
 
 async function passHeldUp(services: ExecutorServices): Promise<void> {
   const { store, warn } = services.config;
-  if (!store || !isThreads(store)) return;
+  if (!store?.threads) return;
   try {
     for (let after: string | undefined; ; ) {
-      const page = await store.listThreads({ heldUp: true, limit: PAGE, after });
+      const page = await store.threads.list({ heldUp: true, limit: PAGE, after });
       for (const { live, queued } of page) {
         if (services.isShutDown) return;
         if (live !== undefined && queued > 0) await passIfAwaited(services, live);
@@ -84,12 +83,12 @@ async function passHeldUp(services: ExecutorServices): Promise<void> {
 /** Ends a turn that was parked, if messages wait behind it. Never rejects. */
 export async function passIfAwaited(services: ExecutorServices, runId: string): Promise<void> {
   const { store, warn } = services.config;
-  if (!runId.startsWith(TURN_MARK) || !store || !isThreads(store)) return;
+  if (!runId.startsWith(TURN_MARK) || !store?.threads) return;
   try {
     const { thread, meta, parked } = (await store.load(runId, { messages: false })) ?? {};
     // After a restore a person looks at each run first.
     if (!thread || !meta || parked?.code === 'RESTORED') return;
-    const waiting = await store.turns({ callerId: meta.callerId, id: thread.id }, { limit: 1, waiting: true });
+    const waiting = await store.threads.turns({ callerId: meta.callerId, id: thread.id }, { limit: 1, waiting: true });
     // A store that does not know the option answers with turns that have begun.
     if (waiting.some(({ state }) => state === 'queued' || state === 'steered')) await passParked(services, runId);
   } catch (error) {

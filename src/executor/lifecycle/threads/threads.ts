@@ -2,7 +2,6 @@ import { type Agent, agentFrom } from '../../../agent/agent.ts';
 import type { OpenWait } from '../../../record/interrupted.ts';
 import { checkNewThreadId, checkThreadId, isNameable } from '../../../run/identity.ts';
 import { type Labels, labelsOf } from '../../../run/request.ts';
-import { isThreads } from '../../../store/capabilities.ts';
 import type {
   Admission,
   ListThreadsOptions,
@@ -170,7 +169,7 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
     messages: async (options = {}) => {
       checkKeys(options, { after: true, limit: true }, { of: 'thread.messages' });
       if (options.limit !== undefined) checkWhole('thread.messages: limit', options.limit);
-      return store.readThread(key, options);
+      return store.read(key, options);
     },
     turn: async (of) => (await store.turnOf(key, typeof of === 'string' ? { messageId: of } : of)) ?? undefined,
     turns: async ({ limit = 100 } = {}) => {
@@ -194,11 +193,11 @@ export async function listThreads(
 ): Promise<readonly ThreadLine[]> {
   checkKeys(options, { callerId: true, after: true, limit: true }, { of: 'executor.threads' });
   if (options.limit !== undefined) checkWhole('executor.threads: limit', options.limit);
-  return threadStoreOf(services).listThreads(options);
+  return threadStoreOf(services).list(options);
 }
 
 function threadStoreOf({ config: { store } }: ExecutorServices): ThreadStore {
-  if (store && isThreads(store)) return store;
+  if (store?.threads) return store.threads;
   throw new UnsupportedError('threads need a store that keeps them, for example sqliteStore({ path })');
 }
 
@@ -214,7 +213,7 @@ async function cancelLive({ services, store, key }: ThreadSetting, reason?: stri
 async function remove({ services, store, key }: ThreadSetting): Promise<void> {
   const { clock, defaults } = services.config;
   for (let tries = 0; tries < CANCELS_OF_DELETE; tries++) {
-    const live = await store.deleteThread(key);
+    const live = await store.delete(key);
     if (live === undefined) return;
     const cancelled = await cancelTurn(services, live, 'its thread is deleted');
     if (cancelled === 'sent') await new Promise<void>((resolve) => clock.setTimeout(resolve, defaults.controlMs));

@@ -12,8 +12,8 @@ import {
 } from '../../../run/journal/entry.ts';
 import { recordable } from '../../../run/pipeline.ts';
 import { ownFrom, type Progress } from '../../../run/progress.ts';
-import { isJournal } from '../../../store/capabilities.ts';
-import type { Claim, JournalStore } from '../../../store/port.ts';
+import type { JournalStore } from '../../../store/journal-port.ts';
+import type { Claim } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import type { Journaling } from '../../host/journal-options.ts';
@@ -323,14 +323,14 @@ export class RunJournal implements RunJournaling {
 export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
   const { config, feeds } = run.services;
   const { journaling: options, store, clock, warn } = config;
-  if (!options || !store || !isJournal(store) || !run.claim) return undefined;
+  if (!options || !store?.journal || !run.claim) return undefined;
   const { runId } = run;
   const after = firstPlace(seq, run.claim.epoch);
   const onNews = () => feeds.wake(runId);
   const claim = () => run.claim;
   const journal = new RunJournal({
     runId,
-    store,
+    store: store.journal,
     claim,
     options,
     clock,

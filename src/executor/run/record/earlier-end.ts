@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { identified } from '../../../record/identify.ts';
 import { parseOutcome } from '../../../record/parse.ts';
 import type { RunOutcome } from '../../../run/result.ts';
-import { isKeepingOutcomes, isKeepingRecords } from '../../../store/capabilities.ts';
+import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord } from './same-request.ts';
@@ -28,7 +28,7 @@ export async function readKeptOutcome(run: ActiveRun, store: CheckpointStore): P
 
 async function readOutcomeOfRecord(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   // A host that keeps no records does without this read.
-  if (run.services.config.keepRecordsMs <= 0 || !isKeepingRecords(store)) return undefined;
+  if (run.services.config.keepRecordsMs <= 0 || !store.history) return undefined;
   const record = await store.load(run.runId, { ended: true, messages: false });
   if (!record?.outcome) return undefined;
   if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));

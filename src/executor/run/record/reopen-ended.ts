@@ -3,7 +3,6 @@ import { identified } from '../../../record/identify.ts';
 import { type EndedRecord, reopened, whyOver } from '../../../record/reopen.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { isKeepingRecords } from '../../../store/capabilities.ts';
 import type { CheckpointStore, Claim } from '../../../store/port.ts';
 import { RecordGoneError, RunEndedError } from '../../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../active-run.ts';
@@ -54,7 +53,7 @@ export async function reopen(
  * @throws {RUN_ID_CONFLICT} for that of another request @throws {RUN_ENDED}
  */
 export async function reopenAsked(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
-  if (!run.seed.isRetry || !isKeepingRecords(store)) return null;
+  if (!run.seed.isRetry || !store.history) return null;
   const record = await store.load(run.runId, { ended: true });
   if (!isBadEnd(record)) return null;
   if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));

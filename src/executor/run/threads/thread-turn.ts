@@ -4,7 +4,6 @@ import type { HeadFields, ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { allMessagesOf, openingOf, ownFrom } from '../../../run/progress.ts';
 import type { RunOutcome } from '../../../run/result.ts';
-import { isThreads } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
@@ -28,9 +27,8 @@ export async function withThread(run: ActiveRun, found: Found): Promise<Found> {
 async function joinThread(run: ActiveRun, record: RunCheckpoint, thread: ThreadPlace): Promise<RunCheckpoint> {
   const { meta, messages } = record;
   const { store } = run.services.config;
-  if (!store || !isThreads(store))
-    throw new UnsupportedError(`run ${run.runId} is a turn of a thread, and this store has none`);
-  const history = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  if (!store?.threads) throw new UnsupportedError(`run ${run.runId} is a turn of a thread, and this store has none`);
+  const history = await store.threads.history({ callerId: meta.callerId, id: thread.id }, thread.upTo);
   const earlier = history.map(enterStored);
   // Between two phases a record has no messages: then the next phase begins with these.
   return { ...record, earlier, messages: messages.length > 0 ? [...earlier, ...messages] : [] };
@@ -106,8 +104,8 @@ function keptOf(own: readonly Message[], { refused, openStep }: Pick<HeadFields,
 /** As for a live turn, for one whose end is made from its record. */
 export async function readTurnEnd(store: CheckpointStore, record: RunCheckpoint, now: number) {
   const { thread, meta, messages, refused, completedPhases = [], openPhase } = record;
-  if (!thread || !refused || !isThreads(store)) return turnEndOf(record, { own: messages, now });
-  const earlier = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  if (!thread || !refused || !store.threads) return turnEndOf(record, { own: messages, now });
+  const earlier = await store.threads.history({ callerId: meta.callerId, id: thread.id }, thread.upTo);
   // The phases of a pipeline have conversations of their own.
   const kept = completedPhases.length > 0 || openPhase ? [] : keptOf(messages, record);
   const compaction = { upTo: thread.upTo + messages.length, messages: [...earlier, ...kept] };

@@ -4,7 +4,7 @@ import { topicOf } from '../../../run/identity.ts';
 import { isAtRest } from '../../../run/waits/model-waits.ts';
 import { earliest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
 import { isDue, isEvents } from '../../../store/capabilities.ts';
-import type { DueStore } from '../../../store/port.ts';
+import type { RestingStore } from '../../../store/due-port.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { forgetClaim, uncounted } from '../record/acquire.ts';
 
@@ -83,13 +83,13 @@ interface Leaving {
   readonly wakeAt: number | undefined;
 }
 
-async function leave(run: ActiveRun, store: DueStore, { sent, wakeAt }: Leaving): Promise<boolean> {
+async function leave(run: ActiveRun, store: RestingStore, { sent, wakeAt }: Leaving): Promise<boolean> {
   const { claim, services } = run;
   if (!claim) return false;
   const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
   const dueAt = earliest([wakeAt, unreadDueAt(sent, services.config.clock.now())]);
   const since = services.leases.drop(run);
-  const left = await store.leave(claim, { readUpTo, ...uncounted(run), dueAt });
+  const left = await store.due.leave(claim, { readUpTo, ...uncounted(run), dueAt });
   if (left) forgetClaim(run);
   else services.leases.keep(run, since ?? services.config.clock.monotonic());
   return left;

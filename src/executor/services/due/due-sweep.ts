@@ -1,5 +1,5 @@
 import type { Warn } from '../../../log/log.ts';
-import type { DueRun, DueStore } from '../../../store/port.ts';
+import type { DueRun, DueStore } from '../../../store/due-port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import type { StuckRuns } from './stuck-runs.ts';
@@ -26,7 +26,7 @@ const PAGE = 100;
  * the executor's first `recover`, or when a run that it started rests.
  */
 export class DueSweep {
-  readonly #store: DueStore | undefined;
+  readonly #due: DueStore | undefined;
   readonly #around: SweepParts;
   #timer: unknown;
   #looking: Promise<void> | undefined;
@@ -40,19 +40,19 @@ export class DueSweep {
   /** The calls that keep the process alive. */
   #followers = 0;
 
-  constructor(store: DueStore | undefined, around: SweepParts) {
-    this.#store = store;
+  constructor(due: DueStore | undefined, around: SweepParts) {
+    this.#due = due;
     this.#around = around;
   }
 
   /** Whether this executor takes due runs up. */
   get isOn(): boolean {
-    return this.#store !== undefined && (this.#hasBegun || this.#workers !== undefined) && !this.#isOver;
+    return this.#due !== undefined && (this.#hasBegun || this.#workers !== undefined) && !this.#isOver;
   }
 
   /** Looks from now on. A second call changes nothing. */
   begin(): void {
-    if (!this.#store || this.#hasBegun) return;
+    if (!this.#due || this.#hasBegun) return;
     this.#hasBegun = true;
     this.#arm();
   }
@@ -118,13 +118,13 @@ export class DueSweep {
   }
 
   async #look(): Promise<void> {
-    const store = this.#store;
-    if (!store || this.#isOver || this.#workers) return;
+    const due = this.#due;
+    if (!due || this.#isOver || this.#workers) return;
     this.#around.onLook?.();
     const seen = new Set<string>();
     try {
       for (let after: DueRun | undefined; !this.#isOver; ) {
-        const { runs } = await store.listDue({ limit: PAGE, ...(after ? { after } : {}) });
+        const { runs } = await due.list({ limit: PAGE, ...(after ? { after } : {}) });
         // A host's own store may return the same page each time.
         const news = runs.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
         await this.#takeUp(news);
@@ -138,7 +138,7 @@ export class DueSweep {
     }
   }
 
-  /** Hosts read the same page: without `takeDue` they meet less often in a random order. */
+  /** Hosts read the same page: in a random order they seldom ask for the same runs. */
   async #takeUp(runs: readonly DueRun[]): Promise<void> {
     const { random, stuck, takeUp } = this.#around;
     const ready = runs.filter((run) => stuck.isReady(run));

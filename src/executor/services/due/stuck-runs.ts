@@ -1,4 +1,4 @@
-import type { DueRun } from '../../../store/port.ts';
+import type { DueRun } from '../../../store/due-port.ts';
 import type { Clock } from '../../../values/clock.ts';
 
 /** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */

@@ -1,4 +1,5 @@
-import type { Claim, DueRun, DueStore, ReleaseOptions, TakenRun } from '../../../store/port.ts';
+import type { DueRun, RestingStore, TakenRun } from '../../../store/due-port.ts';
+import type { Claim, ReleaseOptions } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import type { Services } from '../executor-services.ts';
 import type { Leaseholder } from '../lease-renewal.ts';
@@ -84,7 +85,7 @@ export class TakenClaim implements Leaseholder {
     this.#claim = undefined;
     if (!claim) return undefined;
     try {
-      const store = config.store as DueStore;
+      const store = config.store as RestingStore;
       const dueAt = pauseMs === 0 ? undefined : await this.#leave(store, claim, pauseMs);
       if (dueAt === undefined) await store.release(claim, this.#options);
       return dueAt;
@@ -97,14 +98,14 @@ export class TakenClaim implements Leaseholder {
     }
   }
 
-  async #leave(store: DueStore, claim: Claim, pauseMs: number): Promise<number | undefined> {
+  async #leave(store: RestingStore, claim: Claim, pauseMs: number): Promise<number | undefined> {
     const { clock } = this.#services.config;
     const { attempts } = this.#options;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const sent = await store.inbox({ runId: claim.runId });
       const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
       const dueAt = Math.ceil(this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs);
-      if (await store.leave(claim, { dueAt, readUpTo, attempts, givenBack: true })) return dueAt;
+      if (await store.due.leave(claim, { dueAt, readUpTo, attempts, givenBack: true })) return dueAt;
     }
     return undefined;
   }

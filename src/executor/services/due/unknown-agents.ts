@@ -1,5 +1,4 @@
-import { isDue } from '../../../store/capabilities.ts';
-import type { DueRun, DueStore } from '../../../store/port.ts';
+import type { DueRun, DueStore } from '../../../store/due-port.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import type { Config } from '../../host/config.ts';
 
@@ -18,7 +17,7 @@ const MAX_WARNINGS = 20;
 export class UnknownAgents {
   readonly #config: Config;
   readonly #isKnown: (agentId: string) => boolean;
-  readonly #store: DueStore | undefined;
+  readonly #due: DueStore | undefined;
   /** The runs without an agent of the last look. */
   #before: ReadonlySet<string> = new Set();
   /** Monotonic ms. */
@@ -29,25 +28,25 @@ export class UnknownAgents {
   constructor(config: Config, isKnown: (agentId: string) => boolean) {
     this.#config = config;
     this.#isKnown = isKnown;
-    this.#store = config.store && isDue(config.store) ? config.store : undefined;
+    this.#due = config.store?.due;
   }
 
   /** Looks, once in a minute at most, and not in the first one. Never throws, and no caller waits for it. */
   look(): void {
     const now = this.#config.clock.monotonic();
     this.#lookedAt ??= now;
-    if (!this.#store || this.#isLooking || now - this.#lookedAt < EVERY_MS) return;
+    if (!this.#due || this.#isLooking || now - this.#lookedAt < EVERY_MS) return;
     this.#lookedAt = now;
     this.#isLooking = true;
-    void this.#look(this.#store).finally(() => {
+    void this.#look(this.#due).finally(() => {
       this.#isLooking = false;
     });
   }
 
-  async #look(store: DueStore): Promise<void> {
+  async #look(due: DueStore): Promise<void> {
     const { warn } = this.#config;
     try {
-      const found = await this.#unknownIn(store);
+      const found = await this.#unknownIn(due);
       const waiting = found.filter(({ runId }) => this.#before.has(runId));
       this.#before = new Set(found.map(({ runId }) => runId));
       for (const [agentId, runs] of countsOf(waiting).slice(0, MAX_WARNINGS))
@@ -62,11 +61,11 @@ export class UnknownAgents {
   }
 
   /** A child may have an agent that only its parent has. */
-  async #unknownIn(store: DueStore): Promise<DueRun[]> {
+  async #unknownIn(due: DueStore): Promise<DueRun[]> {
     const found: DueRun[] = [];
     let after: DueRun | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
-      const { runs } = await store.listDue({ limit: PAGE, ...(after ? { after } : {}) });
+      const { runs } = await due.list({ limit: PAGE, ...(after ? { after } : {}) });
       found.push(...runs.filter(({ meta, parent }) => parent === undefined && !this.#isKnown(meta.agentId)));
       after = runs.at(-1);
       if (runs.length < PAGE) break;

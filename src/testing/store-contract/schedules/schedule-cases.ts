@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isKeepingOutcomes, isKeepingRecords } from '../../../store/capabilities.ts';
-import type { DueStore } from '../../../store/port.ts';
+import type { RestingStore } from '../../../store/due-port.ts';
 import type { StoredSchedule, TickRun } from '../../../store/schedules/port.ts';
 import { type Draft, scheduleStore } from '../case.ts';
 import { sampleOutcome, sampleRecord } from '../records.ts';
@@ -17,7 +17,7 @@ function scheduleOf(id: string, revision: number, fields: Partial<StoredSchedule
 
 const runOf = (runId: string): TickRun => ({ record: sampleRecord(runId, { revision: 1, attempts: 0 }) });
 
-const dueIn = async (store: DueStore) => (await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId);
+const dueIn = async (store: RestingStore) => (await store.due.list({ limit: 10 })).runs.map(({ runId }) => runId);
 
 /** Cases of a store that keeps schedules. */
 export const scheduleCases: readonly Draft[] = [
@@ -85,7 +85,7 @@ export const scheduleCases: readonly Draft[] = [
       await store.save(sampleRecord('held'), { claim });
       assert.equal(await store.schedules.note(scheduleOf('a', 2), runOf('held')), true);
       if (isKeepingOutcomes(store)) {
-        const { now } = await store.listDue({ limit: 1 });
+        const { now } = await store.due.list({ limit: 1 });
         const done = await store.claim('done', 'me', LONG);
         assert(done);
         await store.save(sampleRecord('done'), { claim: done });
@@ -99,7 +99,7 @@ export const scheduleCases: readonly Draft[] = [
         assert(ended);
         await store.save(sampleRecord('ended'), { claim: ended });
         const keepUntil = Number.POSITIVE_INFINITY;
-        await store.end(ended, { outcome: sampleOutcome('ended'), keepUntil, outcomeUntil: 0 });
+        await store.history.end(ended, { outcome: sampleOutcome('ended'), keepUntil, outcomeUntil: 0 });
         assert.equal(await store.schedules.note(scheduleOf('a', 4), runOf('ended')), true);
         assert.equal(await store.load('ended'), null);
       }

@@ -65,7 +65,7 @@ test('a store that a process writes to is copied as of one moment, and what the 
   const host = hostOf({ store, script: [reply('done')] });
   const first = await host.executor.recover();
   expect([first.resumed, first.parked.length]).toEqual([[], 41]);
-  expect((await store.listDue({ limit: 100 })).runs).toEqual([]);
+  expect((await store.due.list({ limit: 100 })).runs).toEqual([]);
   await host.executor.unpark('other-0');
   expect((await host.executor.recover()).resumed).toEqual([{ runId: 'other-0' }]);
   expect((await host.executor.get('other-0')?.result)?.status).toBe('ok');
@@ -99,7 +99,7 @@ describe('a restore that lets reads continue (edges 27)', () => {
     await using store = sqliteStore({ path: restored });
     expect((await store.load('by hand'))?.parked).toEqual(parked);
     expect((await store.load('reading'))?.parked).toBeUndefined();
-    expect((await store.listDue({ limit: 100 })).runs.map(({ runId }) => runId).toSorted()).toEqual(
+    expect((await store.due.list({ limit: 100 })).runs.map(({ runId }) => runId).toSorted()).toEqual(
       report.resumed.toSorted(),
     );
   });
@@ -122,14 +122,14 @@ describe('a restored store (edges 27)', () => {
     const { path, backup, restored } = await stored([record('run', { waiting: { waits: [timer], settled: [] } })]);
     const store = sqliteStore({ path });
     const claim = await store.claim('run', 'me', 60_000);
-    expect(claim && (await store.leave(claim, { dueAt: 1, readUpTo: 0 }))).toBe(true);
+    expect(claim && (await store.due.leave(claim, { dueAt: 1, readUpTo: 0 }))).toBe(true);
     if (claim) await store.release(claim);
     await store.close();
     await backupStore({ path, target: backup });
     expect((await restoreStore({ backup, path: restored })).parked).toEqual(['run']);
     await using copy = sqliteStore({ path: restored });
     await copy.send('run', { id: 'c', kind: 'steer', text: 'Go on.' });
-    expect((await copy.listDue({ limit: 10 })).runs).toEqual([]);
+    expect((await copy.due.list({ limit: 10 })).runs).toEqual([]);
   });
 
   test('of an encrypted store needs its codec, and without it no store is made', async () => {

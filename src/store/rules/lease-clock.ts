@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Clock, systemClock } from '../values/clock.ts';
+import { type Clock, systemClock } from '../../values/clock.ts';
 
 /** The clock of leases. All processes that share a database must share it. */
 export interface LeaseClock {

@@ -1,14 +1,14 @@
-import type { StoredCommand } from './commands.ts';
-import type { CountedHead } from './counting/counts.ts';
+import type { StoredCommand } from '../commands.ts';
+import type { CountedHead } from '../counting/counts.ts';
 import {
   type DeliveryDriver,
   deliveryPauseMs,
   type TakeDeliveries,
   type TakenDelivery,
-} from './deliveries/deliveries.ts';
-import type { Due } from './due.ts';
-import type { Filed } from './encoding/filed.ts';
-import type { StoredBody } from './encoding/stored-body.ts';
+} from '../deliveries/deliveries.ts';
+import type { Due } from '../due.ts';
+import type { Filed } from '../encoding/filed.ts';
+import type { StoredBody } from '../encoding/stored-body.ts';
 import {
   type Change,
   type EndedToKeep,
@@ -18,8 +18,8 @@ import {
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,
-} from './rules/decision.ts';
-import type { Lease } from './rules/lease.ts';
+} from '../rules/decision.ts';
+import type { Lease } from '../rules/lease.ts';
 
 /**
  * The stored state of a run without its messages, as one JSON value: for drivers that keep it in one place, and replace it as

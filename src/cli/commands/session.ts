@@ -10,7 +10,7 @@ import {
 } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
-import { type AgentModule, knownBy, limitsIn } from '../open/agent-module.ts';
+import { type AgentModule, closeModule, knownBy, limitsIn } from '../open/agent-module.ts';
 import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
@@ -57,6 +57,8 @@ export class Session {
   /** Of the waits that the terminal asks about. */
   #ends: WaitEnds | undefined;
   #caretaker: Executor | undefined;
+  /** The modules that runs were worked on with. */
+  readonly #used = new Set<AgentModule>();
   /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
 
@@ -213,6 +215,7 @@ export class Session {
 
   async close(): Promise<void> {
     await Promise.all([...this.#executors.values()].map((executor) => executor.shutdown()));
+    for (const module of this.#used) await closeModule(module, this.#context.output);
     this.#interruption.stop();
     await this.#store.close();
   }
@@ -222,6 +225,7 @@ export class Session {
     const { agent, models, tools, options } = module;
     const known = this.#executors.get(agent);
     if (known) return known;
+    this.#used.add(module);
     const executor = createExecutor({
       // Studio follows the run by its events; they go with its record.
       journal: true,
@@ -235,8 +239,8 @@ export class Session {
       store: this.#store,
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
-      // The command says itself that its run is parked, and what to do.
-      logger: loggerOf(this.#context.output, 'run.parked'),
+      // The command says itself that its run is parked, and what to do. None of its runs has a caller.
+      logger: loggerOf(this.#context.output, 'run.parked', 'budget.shared'),
       observers: [
         {
           onEvent: (event, run) => {

@@ -14,10 +14,13 @@ import {
   type Tool,
   type Workflow,
 } from '../../index.ts';
+import { systemClock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { agentOfWorkflow } from '../../workflow/workflow.ts';
-import { Failure } from '../ui/failure.ts';
+import { Failure, lineOf } from '../ui/failure.ts';
+import type { Output } from '../ui/output.ts';
 import { codecOf } from './codec-export.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
 
@@ -42,7 +45,7 @@ export interface AgentModule {
   readonly limits: readonly LimitRule[] | undefined;
   /** The codec of its store. */
   readonly codec: Codec | undefined;
-  /** Closes what it has open, at the end of a worker. */
+  /** Closes what it has open, at the end of a command that works on runs. */
   readonly close: (() => unknown) | undefined;
 }
 
@@ -103,6 +106,20 @@ export async function loadAgentModule(
 /** Returns the option of an executor that knows the agent, or the workflow, of a module. */
 export function knownBy({ agent, workflow }: AgentModule): Pick<ExecutorOptions, 'agents' | 'workflows'> {
   return workflow ? { workflows: [workflow] } : { agents: [agent] };
+}
+
+/** How long a module may take to close, ms. */
+const CLOSE_MS = 5_000;
+
+/** Calls the module's `close`: what an SDK has not sent yet must go out before the exit. Never rejects. */
+export async function closeModule({ close }: AgentModule, output: Output): Promise<void> {
+  if (!close) return;
+  try {
+    const closed = Promise.resolve(close());
+    await withDeadline(closed, { ms: CLOSE_MS, clock: systemClock, what: 'close() of the agent module' });
+  } catch (error) {
+    output.say(`pawl: warning: ${lineOf(error)}`);
+  }
 }
 
 /** Returns whether the agent of a module may start runs of another agent: its palette has it. */

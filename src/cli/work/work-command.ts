@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
-import { systemClock } from '../../values/clock.ts';
-import { withDeadline } from '../../values/deadline.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AgentModule, knownBy, limitsIn, loadAgentModule } from '../open/agent-module.ts';
+import { type AgentModule, closeModule, knownBy, limitsIn, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
@@ -22,8 +20,6 @@ const USUAL_DRAIN = '25s';
 const USUAL_WAIT = '5m';
 /** Pauses between tries to open a store, ms. */
 const tries: Backoff = { firstMs: 500, maxMs: 5_000, jitter: 'around' };
-/** How long the module may take to close, ms. */
-const CLOSE_MS = 5_000;
 
 /** What the options of `pawl work` say. */
 interface Wishes {
@@ -144,20 +140,6 @@ async function openInTime(
     await Promise.race([sleep(backoffMs(tried, tries, Math.random)), awaitAbort(signal)]);
   }
   return undefined;
-}
-
-/** Calls the module's `close`: what an SDK has not sent yet must go out before the exit. Never rejects. */
-async function closeModule({ close }: AgentModule, output: CommandContext['output']): Promise<void> {
-  if (!close) return;
-  try {
-    await withDeadline(Promise.resolve(close()), {
-      ms: CLOSE_MS,
-      clock: systemClock,
-      what: 'close() of the agent module',
-    });
-  } catch (error) {
-    output.say(`pawl: warning: ${lineOf(error)}`);
-  }
 }
 
 function awaitAbort(signal: AbortSignal): Promise<void> {

@@ -15,7 +15,7 @@ test('a run of `pawl run` is traced where its module exports `tracing`, and its 
      export { default, models, prompt } from ${counter};
      const say = (what: string) => appendFileSync(${JSON.stringify(spans)}, what + '\\n');
      export const tracing = {
-       begin: ({ runId }: { runId: string }) => void say('begin ' + runId),
+       begin: ({ runId }: { runId: string }) => { say('begin ' + runId); return '00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01'; },
        enter: ({ kind }: { kind: string }, next: () => Promise<unknown>) => { say(kind); void next(); },
        event: ({ type }: { type: string }) => say(type),
      };
@@ -23,6 +23,9 @@ test('a run of `pawl run` is traced where its module exports `tracing`, and its 
   );
   const { code, stdout } = await pawl(['run', module, '--run-id', 'r', '--store', 'runs.db'], { cwd });
   expect([code, stdout]).toEqual([0, 'counted to 3\n']);
+  // The way from a run to its trace.
+  const shown = await pawl(['show', 'r', '--store', 'runs.db'], { cwd });
+  expect(shown.stdout).toMatch(/\ntrace +(ab){16}\n/);
   const said = readFileSync(spans, 'utf8').split('\n');
   expect(said[0]).toBe('begin r');
   expect(said.filter((what) => what === 'model')).toHaveLength(4);

@@ -10,8 +10,8 @@ export interface Audited {
   readonly children: readonly AuditedTree[];
 }
 
-/** Describes an audited run as lines: who started it, how it ended, what it used. */
-export function describeAudited(run: AuditedRunDetail): string[] {
+/** Describes an audited run as lines: who started it, how it ended, what it used. @param traceId as its outcome has it */
+export function describeAudited(run: AuditedRunDetail, traceId?: string): string[] {
   const { status, usage, spend, error, callerId, parentRunId, events } = run;
   const resumes = events.filter(({ type }) => type === 'run.resumed').length;
   return [
@@ -26,6 +26,7 @@ export function describeAudited(run: AuditedRunDetail): string[] {
     ...(spend && spend.usd > 0 ? [field('spent', dollars(spend.usd))] : []),
     field('began', ago(run.startedAt, Date.now())),
     field('worked', duration(run.elapsedMs)),
+    ...(traceId === undefined ? [] : [field('trace', oneLine(traceId))]),
     ...(resumes === 0 ? [] : [field('resumed', count(resumes, 'time'))]),
     ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
   ];

@@ -35,12 +35,13 @@ import { answerLines, describeAnswer } from './waits/waiting-command.ts';
 export const WIDTH = 72;
 
 /** Describes how a stored run ended as lines, from its outcome, without its output. */
-export function describeOutcome({ runId, status, error, usage, iterations }: RunOutcome): string[] {
+export function describeOutcome({ runId, status, error, usage, iterations, traceId }: RunOutcome): string[] {
   return [
     field('run', oneLine(runId)),
     field('status', `ended: ${status}`),
     field('steps', String(iterations)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(traceId === undefined ? [] : [field('trace', oneLine(traceId))]),
     ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`), ...seeLine(error.code)] : []),
   ];
 }
@@ -71,6 +72,7 @@ export function describeRecord(
   store: Pick<RunStore, 'identity' | 'option'>,
 ): string[] {
   const { meta, iteration, usage, parked, openStep } = record;
+  const traceId = entry && 'traceId' in entry ? entry.traceId : undefined;
   const pid = pidOf(entry);
   const status = entry ? listedStatus(entry) : 'interrupted';
   const waits = openWaitsIn(record);
@@ -86,6 +88,7 @@ export function describeRecord(
     ...(workflow ? workflowLines(workflow) : [field('prompt', shortened(oneLine(meta.prompt), WIDTH))]),
     field('steps', String(iteration)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
+    ...(traceId === undefined ? [] : [field('trace', oneLine(traceId))]),
     field('recorded', ago(record.updatedAt, Date.now())),
     field('worked', duration(record.elapsedMs ?? 0)),
     ...(parked ? [field('parked', oneLine(parked.reason))] : []),

@@ -142,7 +142,7 @@ function print({ output }: CommandContext, found: Found, store: RunStore): void 
 function describe({ waiting, outcome, kept, audited }: Found, store: RunStore): string[] {
   const children = audited ? describeChildren(audited) : [];
   if (waiting) return [...describeRecord(waiting, store), ...children];
-  const known = audited ? describeAudited(audited.run) : [];
+  const known = audited ? describeAudited(audited.run, outcome?.traceId) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
   return [...ended, ...stepsOf(audited?.run, kept), ...children];
 }

@@ -37,6 +37,7 @@ const fromLibrary = builtFiles()
 /** Which module imports which, statically. */
 const imports = new Map<string, readonly string[]>();
 const bundle = await rolldown({
+  experimental: { attachDebugInfo: 'none' },
   input: {
     ...Object.fromEntries([...entries, ...fromLibrary].map((entry) => [entry, `dist/${entry}.js`])),
     [check]: 'dist/src/cli/require-node.js',
@@ -91,6 +92,15 @@ for (const file of builtFiles()) {
 for (const file of builtFiles()) if (file !== page) dropIndentation(file);
 
 pruneTypes(entries.map((entry) => `dist/${entry}.d.ts`));
+
+// An editor shows a type as it stands, so its indentation stays, as tabs.
+for (const file of globSync('dist/**/*.d.ts')) {
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(
+    file,
+    text.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4)),
+  );
+}
 
 const command = 'dist/src/cli/bin.js';
 if (existsSync(command)) chmodSync(command, 0o755);

@@ -51,6 +51,7 @@ export { type CheckpointerOptions, createCheckpointer } from './store/checkpoint
 export type { CommandToSend, StoredCommand } from './store/commands.ts';
 export { type CountedHead, countAmong } from './store/counting/counts.ts';
 export type { RunCounts } from './store/counting/port.ts';
+export type { StoredRows, StoredRowsReader } from './store/counting/rows.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './store/cursor.ts';
 export {
   type DeliveryDriver,

@@ -17,8 +17,10 @@ const CUTS = 20;
 function mortal(store: CheckpointStore, after: number) {
   const died = Promise.withResolvers<'cut'>();
   let writes = 0;
-  const get = (target: object, name: string) => {
+  const get = (target: object, name: string): unknown => {
     const member: unknown = Reflect.get(target, name);
+    // A group of methods.
+    if (typeof member === 'object' && member !== null) return new Proxy(member, { get });
     if (typeof member !== 'function') return member;
     return async (...args: unknown[]) => {
       if (writes >= after) return never();

@@ -6,7 +6,7 @@ import type { Progress } from '../../run/progress.ts';
 import { earliest } from '../../run/waits/wait-rules.ts';
 import type { LeaveOptions, RestingStore } from '../../store/due-port.ts';
 import type { Claim } from '../../store/port.ts';
-import { type Backoff, backoffMs } from '../../values/backoff.ts';
+import { type Backoff, backoffMs, pause } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -15,7 +15,7 @@ import { isDriven } from '../run/slice.ts';
 import { isRestable, unreadDueAt } from '../run/waits/rest-again.ts';
 
 /** The pauses after a store that did not answer. */
-const pause: Backoff = { firstMs: 250, maxMs: 30_000 };
+const storeBackoff: Backoff = { firstMs: 250, maxMs: 30_000 };
 
 /**
  * Leaves a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that
@@ -26,10 +26,11 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
   const { clock, defaults } = run.services.config;
   const { turn } = run.waits;
   const isWaiting = () => run.waits.turn === turn && run.actor.getSnapshot().hasTag('waiting') && !run.life.isOver;
-  for (let failures = 0; mayRest(run) && isWaiting(); ) {
+  for (let failures = 0; mayRest(run) && isWaiting() && !run.signal.aborted; ) {
     const pauseMs =
-      failures === 0 ? defaults.waitLingerMs : Math.max(defaults.waitLingerMs, backoffMs(failures, pause));
-    await new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
+      failures === 0 ? defaults.waitLingerMs : Math.max(defaults.waitLingerMs, backoffMs(failures, storeBackoff));
+    // A run that was answered and has ended leaves no timer: it would keep a process alive that has nothing else to do.
+    await pause(pauseMs, clock, run.signal);
     if (!isWaiting()) continue;
     const left = await tryToLeave(run, isWaiting, failures === 0);
     if (left === 'left')
@@ -118,7 +119,7 @@ async function give(run: ActiveRun, claim: Claim, options: LeaveOptions): Promis
         keep(run, since);
         throw error;
       }
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, backoffMs(failures, pause)));
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, backoffMs(failures, storeBackoff)));
     }
   }
 }

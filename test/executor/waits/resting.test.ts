@@ -60,6 +60,15 @@ describe('a run that waits', () => {
     expect(await desk.noted.inner.claim('r', 'another', 1_000)).not.toBeNull();
   });
 
+  test('and is answered before it leaves has no timer left once it has ended: its process may exit (waiting 16)', async () => {
+    const desk = await waiting({ defaults: { waitLingerMs: 60_000 } });
+    await desk.executor.control('r').approve(desk.wait().id, { by: ada });
+    await settle();
+    expect((await desk.run.result).status).toBe('ok');
+    await desk.executor.shutdown();
+    expect(desk.clock.pending).toBe(0);
+  });
+
   test('whose store has a newer command does not leave: it reads the command (waiting 16)', async () => {
     const desk = await waiting();
     const remote = nextOf(desk).executor.control('r');

@@ -19,6 +19,8 @@ const whyNot = whyNoOwnPostgres ?? (spawnSync('prometheus', ['--version']).statu
 const program = fileURLToPath(new URL('drill-worker.ts', import.meta.url));
 const rules = readFileSync(new URL('../../docs/deploy/pawl.rules.yml', import.meta.url), 'utf8');
 const RUNS = 200;
+/** How many runs a worker works on at once. */
+const PLACES = 8;
 const AWAY_MS = torture > 1 ? 60_000 : 2_000;
 
 /** A process of the drill, and what it has said. */
@@ -142,7 +144,8 @@ test.skipIf(whyNot)(
     await executor.shutdown();
 
     expect(paid().filter((runId, i, lines) => lines.indexOf(runId) !== i)).toEqual([]);
-    expect(paid()).toHaveLength(RUNS);
+    // Of the calls of the killed worker some were recorded as begun, and were not: their outcome is unknown, and none is made again.
+    expect(RUNS - paid().length).toBeLessThanOrEqual(PLACES);
     const fired = await watched.fired();
     for (const alert of ['PawlSetup', 'PawlStoreAway']) expect(fired).toContain(alert);
     // A call was cut by the SIGKILL only if it was under way in that moment; saves failed only if runs were.

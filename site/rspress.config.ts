@@ -30,7 +30,6 @@ export default defineConfig({
       '/decisions/': [{ text: 'Decisions', items: decisions() }],
       '/': map.map(({ text, items }) => ({ text, items: [...items] })),
     },
-    ...(repository === undefined ? {} : { socialLinks: [{ icon: 'github', mode: 'link', content: repository }] }),
     // A page is copied to the clipboard. The theme would also send it to vendors.
     llmsUI: { viewOptions: false, injectLlmsHint: false },
     enableContentAnimation: false,

@@ -102,9 +102,8 @@ describe.skipIf(whyNotNow())(inSite('the site'), () => {
         .first()
         .waitFor();
       await page.keyboard.press('Enter');
-      await page.waitForURL(/\.html/);
       // Not the reference, which has each name.
-      expect(await page.locator('h1').first().innerText()).toMatch(/approval/i);
+      await expect.poll(() => page.locator('h1').first().innerText()).toMatch(/approval/i);
       await page.close();
     });
 

@@ -2,7 +2,7 @@ import { defineAgent, defineWorkflow, step } from 'pawl';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { assign, fromPromise, raise, setup, spawnChild, stopChild } from 'xstate';
-import { gate } from '../fixtures/host.ts';
+import { gate, settle } from '../fixtures/host.ts';
 import { noted, worldOf } from './world.ts';
 
 const DAY = 86_400_000;
@@ -298,6 +298,26 @@ describe('a machine that', () => {
       if (event.type === 'workflow.action-failed') failed.push([event.name, event.error.message]);
     expect((await run.result).status).toBe('ok');
     expect([ran, failed]).toEqual([['good'], [['bad', 'no']]]);
+  });
+
+  test('has an action whose promise rejects, soon or after its end, continues and ends no process (workflow 5)', async () => {
+    const late = Promise.withResolvers<void>();
+    const machine = setup({
+      actions: { soon: () => Promise.reject(new Error('soon')), late: () => late.promise },
+      actors: { x: step(noted('x', 'read', () => 1).tool) },
+    }).createMachine({
+      initial: 'a',
+      states: { a: { entry: ['soon', 'late'], invoke: { src: 'x', input: {}, onDone: 'b' } }, b: { type: 'final' } },
+    });
+    const flow = defineWorkflow({ id: 'flow', machine });
+    const run = await worldOf([flow]).boot().start(flow, { runId: 'r' });
+    const failed: unknown[] = [];
+    for await (const event of run.events())
+      if (event.type === 'workflow.action-failed') failed.push([event.name, event.error.message]);
+    expect((await run.result).status).toBe('ok');
+    late.reject(new Error('late'));
+    await settle();
+    expect(failed).toEqual([['soon', 'soon']]);
   });
 
   test.each([

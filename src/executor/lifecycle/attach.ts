@@ -13,6 +13,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { markOf } from '../../values/message-mark.ts';
+import { letGo } from '../../values/thenable.ts';
 import { noUsage } from '../../values/usage.ts';
 import { leave } from '../effects/settle.ts';
 import { guarded, guardedObserver } from '../host/guard.ts';
@@ -165,12 +166,16 @@ function whenStored(run: ActiveRun, boundary: number, then: () => void): void {
 /** Actions of a workflow's machine; one that throws ends nothing. */
 function runActs(run: ActiveRun, { acts }: Extract<RunEmitted, { type: 'workflow.acts' }>): void {
   for (const { name, run: act } of acts) {
-    try {
-      act();
-    } catch (thrown) {
+    const failed = (thrown: unknown): void => {
       const error = toErrorData(thrown);
       run.publish({ type: 'workflow.action-failed', name, error });
       run.services.config.warn('workflow.action.threw', { runId: run.runId, name, error });
+    };
+    try {
+      // XState waits for no action; a promise that rejects later must not end the process.
+      letGo(act(), failed);
+    } catch (thrown) {
+      failed(thrown);
     }
   }
 }

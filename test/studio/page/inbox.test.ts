@@ -111,10 +111,10 @@ describe('the list of waits (studio 8)', () => {
   test('says which rule holds back the request of a run that rests for its turn, and until when (failover 18)', () => {
     const wait = approval({ kind: 'limit', model: 'anthropic/opus', rule: 'label:tenant', dueAt: NOON + 90_000 });
     expect([titleOf(wait), dueOf(wait, NOON)]).toEqual([
-      'The turn of its request to anthropic/opus · limited by label:tenant',
-      'limit · continues in 1 m 30 s',
+      'label:tenant',
+      'limit · in 1 m 30 s',
     ]);
-    expect(titleOf(approval({ kind: 'limit', model: 'm' }))).toBe('The turn of its request to m');
+    expect(titleOf(approval({ kind: 'limit', model: 'm' }))).toBe('m');
   });
 
   test('takes what the list had no room for from the record of the run, if it is the same input (studio 27)', () => {

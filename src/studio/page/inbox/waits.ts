@@ -58,11 +58,11 @@ export function titleOf(wait: ListedWait): string {
     case 'event':
       return `${wait.name} · key ${wait.key}`;
     case 'limit':
-      return `The turn of its request to ${wait.model}${wait.rule === undefined ? '' : ` · limited by ${wait.rule}`}`;
+      return wait.rule ?? wait.model;
     case 'timer':
       return wait.dueAt === undefined ? 'sleep' : `sleep until ${when(wait.dueAt)}`;
     case 'retry':
-      return `The model is away · ${wait.failures} ${wait.failures === 1 ? 'failure' : 'failures'}`;
+      return `The model is away · failures: ${wait.failures}`;
     case 'child':
       return `run ${wait.childRunId}`;
   }
@@ -94,7 +94,6 @@ const ends: { readonly [kind in ListedWait['kind']]?: string } = {
   question: 'expires in',
   event: 'gives up in',
   retry: 'tries again in',
-  limit: 'continues in',
 };
 
 /** Its kind, and when it ends. */

@@ -46,15 +46,29 @@ async function main() {
   const folder = resolve(given);
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${folder} has something in it`);
   const template = await chosen(values.template);
-  write(folder, { template, pawl: values.pawl ?? '^0.1.0' });
+  write(folder, { template, pawl: fromHere(values.pawl ?? '^0.1.0') });
   console.log(`Made ${given}, from the template ${template}. Next:
 
   cd ${given}
-  npm install
+  npm install${hasNode() ? '' : ` node@24   # this Node is ${process.version}, and Pawl needs 22.18`}
   npm test       # kills the agent at each of its boundaries
   npm start
 
 README.md says the rest.`);
+}
+
+/** npm reads the path of a packed file from the new folder, a person writes it from this one. */
+function fromHere(version) {
+  if (!version.startsWith('file:')) return version;
+  const path = resolve(version.slice('file:'.length));
+  if (!existsSync(path)) throw new Error(`there is no packed file ${path}`);
+  return `file:${path}`;
+}
+
+/** Returns whether the Node of this computer runs a template. npm scripts find one that is installed beside it first. */
+function hasNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  return major > 22 || (major === 22 && minor >= 18);
 }
 
 /** Returns the name of a template: the one that was given, or what a person on the terminal chooses. */

@@ -112,7 +112,7 @@ describe.concurrent('a program that starts runs, named where an agent module bel
       isStarted: false,
     });
     expect(stderr).toBe(
-      `pawl: the module ${join(cwd, 'main.ts')} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\`\n`,
+      `pawl: the module ${join(cwd, 'main.ts')} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\`, or defineWorkflow\n`,
     );
   });
 

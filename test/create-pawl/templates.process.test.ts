@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -77,15 +77,20 @@ describe('create-pawl', () => {
       status: 2,
       stderr: expect.stringContaining('there is no template "no"'),
     });
+    expect(create('x', '--template', 'cli', '--pawl', 'file:no.tgz')).toMatchObject({
+      status: 2,
+      stderr: `create-pawl: there is no packed file ${join(place, 'no.tgz')}\n`,
+    });
     mkdirSync(join(place, 'full', 'inside'), { recursive: true });
     const full = create('full', '--template', 'cli');
     expect(full).toMatchObject({ status: 2, stderr: expect.stringContaining('has something in it') });
   });
 
   test('names the package by its folder, and the Pawl that it is given', () => {
-    expect(create('My Desk', '--template', 'cli', '--pawl', 'file:../pawl.tgz')).toMatchObject({ status: 0 });
+    writeFileSync(join(place, 'pawl.tgz'), '');
+    expect(create('My Desk', '--template', 'cli', '--pawl', 'file:./pawl.tgz')).toMatchObject({ status: 0 });
     const manifest = JSON.parse(readFileSync(join(place, 'My Desk', 'package.json'), 'utf8'));
-    expect(manifest).toMatchObject({ name: 'my-desk', dependencies: { pawl: 'file:../pawl.tgz' } });
+    expect(manifest).toMatchObject({ name: 'my-desk', dependencies: { pawl: `file:${join(place, 'pawl.tgz')}` } });
     expect(readFileSync(join(place, 'My Desk', '.gitignore'), 'utf8')).toContain('node_modules');
   });
 });

@@ -1,4 +1,4 @@
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, reply, type ScriptedRequest, scriptedModel } from 'pawl/testing';
 
 /**
  * Without a key a script plays the model. For a real one: npm install @ai-sdk/openai, and
@@ -8,12 +8,19 @@ import { callTool, reply, scriptedModel } from 'pawl/testing';
  */
 export const model = play();
 
-/** The script: look up the order, refund it, answer. A run that continues in another process gets the entry that comes next. */
+/** The script: look up the order of the prompt, refund it, answer. A run that continues in another process gets the entry that comes next. */
 export function play() {
   const script = [
-    callTool('look_up_order', { order: '7' }),
-    callTool('refund', { order: '7', cents: 4_200 }),
-    reply('Order 7 is refunded: 42.00 EUR.'),
+    (request: ScriptedRequest) => callTool('look_up_order', { order: orderOf(request) }),
+    (request: ScriptedRequest) => callTool('refund', { order: orderOf(request), cents: 4_200 }),
+    (request: ScriptedRequest) => {
+      const isPaid = JSON.stringify(request.messages.at(-1)).includes('paid 4200');
+      return reply(`Order ${orderOf(request)} is ${isPaid ? 'refunded: 42.00 EUR' : 'not refunded'}.`);
+    },
   ];
   return scriptedModel(script, { resumes: true });
+}
+
+function orderOf({ messages }: ScriptedRequest): string {
+  return /order (\w+)/.exec(JSON.stringify(messages[0]))?.[1] ?? '7';
 }

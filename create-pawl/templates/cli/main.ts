@@ -29,7 +29,7 @@ while ((await Promise.race([over.promise, sleep(250)])) === undefined) {
   for (const wait of await executor.waiting({ kind: 'approval' })) {
     const said = await ask(wait.kind === 'approval' ? (wait.prompt ?? '') : '');
     if (said === undefined) over.resolve('There is no terminal to answer: the run waits until the next start.');
-    else if (said === 'y') await executor.control(wait.runId).approve(wait.id, { by: person });
+    else if (/^y(es)?$/i.test(said)) await executor.control(wait.runId).approve(wait.id, { by: person });
     else await executor.control(wait.runId).deny(wait.id, { by: person, reason: 'not this time' });
     await sleep(500); // the run reads the answer
   }

@@ -150,7 +150,7 @@ function refuseProgram(path: string): void {
   const source = readable(path);
   if (source === undefined || source.includes('default') || source.includes('exports')) return;
   throw new Failure(
-    `the module ${path} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\``,
+    `the module ${path} has no default export, and was not imported: that would run it; name the file that says \`export default defineAgent({ … })\`, or defineWorkflow`,
   );
 }
 

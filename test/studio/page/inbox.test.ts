@@ -110,10 +110,7 @@ describe('the list of waits (studio 8)', () => {
 
   test('says which rule holds back the request of a run that rests for its turn, and until when (failover 18)', () => {
     const wait = approval({ kind: 'limit', model: 'anthropic/opus', rule: 'label:tenant', dueAt: NOON + 90_000 });
-    expect([titleOf(wait), dueOf(wait, NOON)]).toEqual([
-      'label:tenant',
-      'limit · in 1 m 30 s',
-    ]);
+    expect([titleOf(wait), dueOf(wait, NOON)]).toEqual(['label:tenant', 'limit · in 1 m 30 s']);
     expect(titleOf(approval({ kind: 'limit', model: 'm' }))).toBe('m');
   });
 

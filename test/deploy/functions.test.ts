@@ -137,6 +137,9 @@ describe('a function', () => {
     for (const wrong of [undefined, '', secret, `Bearer ${secret}!`, 'Bearer ', `bearer ${secret}`])
       expect(asked(wrong), wrong).toBe(false);
     expect(isAllowed(new Request('https://a.test', { headers: { authorization: 'Bearer ' } }), '')).toBe(false);
+    const unset = process.env.PAWL_TEST_NO_SUCH_SECRET as string;
+    const guess = new Request('https://a.test', { headers: { authorization: 'Bearer undefined' } });
+    expect(isAllowed(guess, unset)).toBe(false);
     const text = readFileSync(new URL('../../docs/deploy/functions/slice.ts', import.meta.url), 'utf8');
     expect(text).toContain('timingSafeEqual(');
   });

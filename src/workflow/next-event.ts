@@ -30,7 +30,7 @@ export function nextOf(progress: Progress): Next {
   return nextEvent(timer.progress, () => true) ?? timer;
 }
 
-/** A result belongs to one start of a call: one of a start that no actor has any more is dropped. */
+/** A result belongs to one start of a call: it is dropped once no actor waits for that start. */
 function nextResult(progress: Progress): Next {
   const { openStep, workflow } = progress;
   const call = openStep?.calls.find(({ state }) => state === 'done');

@@ -27,7 +27,7 @@ export interface Program {
   readonly migrate?: MigrateWorkflow | undefined;
   /** The form of its input; absent = any JSON. */
   readonly input?: ToolInput | undefined;
-  /** The forms of events without their type; an event of another type has any. */
+  /** The forms of events without their type. Events of other types are not checked. */
   readonly events: ReadonlyMap<string, ToolInput>;
 }
 

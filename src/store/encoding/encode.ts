@@ -33,7 +33,7 @@ export interface EncodedHead {
 /** A record as the texts that stores keep. Texts are immutable: that isolates the stored data. */
 export interface EncodedRecord extends EncodedHead {
   /**
-   * JSON of the fields that are written once: the meta, with `identity` (the other fields of that part) if the record has any.
+   * JSON of the fields that are written once: the meta, and `identity` (the other fields of that part) where there are such.
    */
   readonly meta: string;
   /** JSON of inputs, images and the earlier conversation; null if there are none. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm create pawl <folder>: copies a template. It has no dependencies, and runs on each Node that has npm.
+// create-pawl <folder>: copies a template. It has no dependencies, and runs on each Node that has npm.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -13,6 +13,10 @@ const templates = {
   chat: 'a chat in the browser with Next and useChat',
 };
 
+/** As IS_PUBLISHED of Pawl's sources, by a test: until then the registry may hand out another person's package under the name. */
+const isPublished = false;
+const version = '0.1.0';
+
 const help = `usage: create-pawl <folder> [--template <name>] [--pawl <version>]
 
 Makes a program with durable agent runs in a new folder. It runs without a key: a script plays the model.
@@ -23,7 +27,9 @@ ${Object.entries(templates)
   .join('\n')}
 
   --template <name>  without it, a terminal is asked
-  --pawl <version>   what package.json names: a version, or file:<a packed file>; default ^0.1.0
+  --pawl <version>   what package.json names: a version, or file:<a packed file>; default: ${
+    isPublished ? `^${version}` : 'the packed file of this clone'
+  }
   --help             prints this
 
 Exit codes: 0; 2 for a wrong option, or a folder that has something in it.`;
@@ -46,7 +52,7 @@ async function main() {
   const folder = resolve(given);
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${folder} has something in it`);
   const template = await chosen(values.template);
-  write(folder, { template, pawl: fromHere(values.pawl ?? '^0.1.0') });
+  write(folder, { template, pawl: fromHere(values.pawl ?? defaultPawl()) });
   console.log(`Made ${given}, from the template ${template}. Next:
 
   cd ${given}
@@ -55,6 +61,16 @@ async function main() {
   npm start
 
 README.md says the rest.`);
+}
+
+/** Returns the Pawl of a program for which none is named. */
+function defaultPawl() {
+  if (isPublished) return `^${version}`;
+  const packed = fileURLToPath(new URL(`../pawl-${version}.tgz`, import.meta.url));
+  if (existsSync(packed)) return `file:${packed}`;
+  throw new Error(
+    `Pawl is not published yet: run \`npm pack\` in its clone, which writes ${packed}, or name a packed file: --pawl file:<path>`,
+  );
 }
 
 /** npm reads the path of a packed file from the new folder, a person writes it from this one. */

@@ -9,10 +9,10 @@ import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { InspectedSteps, MachineAction, WorkflowEvent } from '../src/run/workflow/advanced.ts';
-import type { WorkflowMessage } from '../src/run/workflow/state.ts';
+import type { EnteredEvent, WorkflowMessage } from '../src/run/workflow/state.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
-import type { JsonObject, JsonValue } from '../src/values/json.ts';
+import type { JsonValue } from '../src/values/json.ts';
 import type { AssistantMessage, Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
 
@@ -195,7 +195,7 @@ export type RunMachineEvent =
   /** An answer to one of its waits, or the expiry of one. `receipt` names it in emitted events. */
   | { readonly type: 'wait.answer'; readonly answer: WaitAnswer; readonly receipt: string }
   /** A machine event for a workflow. `id` names it: sent twice, it counts once. */
-  | { readonly type: 'workflow.event'; readonly id: string; readonly event: JsonObject }
+  | { readonly type: 'workflow.event'; readonly entered: EnteredEvent }
   /** An event for another run has arrived there, or never will. */
   | { readonly type: 'workflow.sent'; readonly id: string }
   /** Everything up to this boundary is recorded. */
@@ -255,7 +255,8 @@ export type RunEmitted =
   /** A machine event waits for the machine, and is stored when `boundary` is. */
   | { readonly type: 'event.entered'; readonly id: string; readonly boundary: number }
   /** A call of a workflow was stopped before it answered. */
-  | { readonly type: 'call.stopped'; readonly call: OpenCall }
+  /** The state of a call was left; `isAtEnd`: the run ends with it, and no late result is said. */
+  | { readonly type: 'call.stopped'; readonly call: OpenCall; readonly isAtEnd: boolean }
   /** These waits are over without an answer: the machine does not need them any more. */
   | { readonly type: 'waits.withdrawn'; readonly waits: readonly Wait[] }
   /** Actions of a workflow's machine, which run once `boundary` is stored. */

@@ -35,7 +35,7 @@ import {
 import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
-import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
+import { type AnswerEvent, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
 import { applyAdvance, enterEvent, keepCallResult, startJudgedCalls } from './workflow-calls.ts';
 
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
@@ -91,7 +91,7 @@ export const pieces = setup({
     ),
     keepJudgements: assign((_, judgements: readonly Judgement[]) => ({ judgements })),
     /** An answer to a wait, an expiry, or the end of a child. */
-    answerWait: enqueueActions(({ context, enqueue }, given: GivenAnswer) => takeWaitAnswer(context, given, enqueue)),
+    answerWait: enqueueActions(({ context, enqueue }, given: AnswerEvent) => takeWaitAnswer(context, given, enqueue)),
     announceWaiting: emit(({ context }) => ({ type: 'waiting.began', progress: context.progress })),
     announceWoken: emit({ type: 'waiting.ended' }),
     recordAnswer: enqueueActions((moment) => takeAnswer(moment)),

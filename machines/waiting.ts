@@ -3,7 +3,7 @@ import { openStep, type Progress, recordSpent } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import { awaitModel, forgetModelWaits } from '../src/run/waits/model-waits.ts';
 import type { Wait } from '../src/run/waits/wait.ts';
-import { answerWait, isMachineTimer, judge, openWaits } from '../src/run/waits/wait-rules.ts';
+import { applyAnswer, applyJudgements, isMachineTimer, openWaits } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { RunParkedError, WaitExpiredError } from '../src/values/errors.ts';
 import type { JudgeInput } from './actors.ts';
@@ -22,7 +22,7 @@ export function judgeInputOf(
   return { progress: reply ? openStep(progress, reply, tools) : progress, ...phaseOf(progress.openPhase) };
 }
 
-export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
+export type AnswerEvent = Extract<RunMachineEvent, { type: 'wait.answer' }>;
 
 /**
  * Opens the step of a reply after its calls were judged. Calls that a person has to approve wait; one save has the message,
@@ -32,7 +32,7 @@ export function startJudged(context: RunContext, opened: Progress, enqueue: Enqu
   const { judgements, persisted } = context;
   const also = { reply: undefined as never, judgements: undefined as never, isUnjudged: false, persisted };
   if (!judgements) return void startTools(context, opened, { enqueue, also });
-  const judged = judge(opened, judgements);
+  const judged = applyJudgements(opened, judgements);
   const waits = judgements.flatMap((each) => (each.verdict === 'ask' ? [each.wait] : []));
   const denied = new Set(
     judgements.flatMap(({ verdict, callId }) => (verdict === 'deny' || verdict === 'unfit' ? [callId] : [])),
@@ -70,8 +70,8 @@ export function parked({ progress }: RunContext, why: ErrorData): Partial<RunCon
  * Applies the answer of a wait, and starts the call that it allows: the answer, its effect on the call, and the start of
  * the call are one save.
  */
-export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAnswer, enqueue: Enqueue): void {
-  const answered = answerWait(context.progress, answer);
+export function takeWaitAnswer(context: RunContext, { answer, receipt }: AnswerEvent, enqueue: Enqueue): void {
+  const answered = applyAnswer(context.progress, answer);
   if (!('progress' in answered)) {
     const { kind: why, ...rest } = answered;
     enqueue.emit({ type: 'answer.refused', receipt, why, ...rest });

@@ -1,7 +1,8 @@
-import { callOf } from '../src/run/open-step.ts';
-import { recordResult, withdrawCalls } from '../src/run/progress.ts';
+import { callOf, endedLast } from '../src/run/open-step.ts';
+import { type Progress, recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { type Judgement, waitsOf } from '../src/run/waits/wait-rules.ts';
-import { type InspectedSteps, outboxOf, type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
+import { type InspectedSteps, outboxOf, type WorkflowAdvance, withEntered } from '../src/run/workflow/advanced.ts';
+import type { ToolOutput } from '../src/values/message.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { type Enqueue, isToJudge, startTools } from './tool-calls.ts';
@@ -15,7 +16,7 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
   const gone = new Set(stopped.map(({ callId }) => callId));
   for (const call of stopped) {
     if (context.places.includes(call.callId)) enqueue.stopChild(toolCallId(context, context.progress, call.callId));
-    enqueue.emit({ type: 'call.stopped', call });
+    enqueue.emit({ type: 'call.stopped', call, isAtEnd: end !== undefined });
   }
   announceWithdrawn(context, advanced, enqueue);
   for (const each of told) enqueue.emit(each);
@@ -26,7 +27,8 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
       calls: calls.filter(({ callId }) => !gone.has(callId)),
     })),
   };
-  const opened = waitsOf(progress).filter(({ id }) => !waitsOf(context.progress).some((wait) => wait.id === id));
+  const known = new Set(waitsOf(context.progress).map(({ id }) => id));
+  const opened = waitsOf(progress).filter(({ id }) => !known.has(id));
   const before = new Set(outboxOf(context.progress).map(({ id }) => id));
   const posted = outboxOf(progress).filter(({ id }) => !before.has(id));
   const boundary = startTools({ ...context, ...left }, progress, {
@@ -56,12 +58,12 @@ function announceWithdrawn(context: RunContext, { progress }: WorkflowAdvance, e
 /** An event waits until the machine takes it; the save of that has both. */
 export function enterEvent(
   { progress, requested }: RunContext,
-  { id, event }: Extract<RunMachineEvent, { type: 'workflow.event' }>,
+  { entered }: Extract<RunMachineEvent, { type: 'workflow.event' }>,
   enqueue: Enqueue,
 ): void {
-  const entered = withEvent(progress, id, event);
-  enqueue.assign({ progress: entered });
-  enqueue.emit({ type: 'event.entered', id, boundary: entered === progress ? requested : requested + 1 });
+  const after = withEntered(progress, entered);
+  enqueue.assign({ progress: after });
+  enqueue.emit({ type: 'event.entered', id: entered.id, boundary: after === progress ? requested : requested + 1 });
 }
 
 /** Starts the calls that were judged, those that a person has to approve wait, and denied ones have their end: in one save. */
@@ -81,6 +83,12 @@ export function startJudgedCalls(context: RunContext, given: readonly Judgement[
   startJudged({ ...context, judgedCalls, judgements }, context.progress, enqueue);
 }
 
+/** The machine takes results in the order in which the calls ended. */
+function ended(before: Progress, callId: string, result: ToolOutput): Progress {
+  const progress = recordResult(before, callId, result);
+  return progress.openStep ? { ...progress, openStep: endedLast(progress.openStep, callId) } : progress;
+}
+
 /** A result is stored with the transition that takes it. One of a call that was stopped is dropped. */
 export function keepCallResult(context: RunContext, answer: ToolAnswer, enqueue: Enqueue): void {
   const { callId, result, isUnbegun, isLeft, parks, wait } = answer;
@@ -96,6 +104,6 @@ export function keepCallResult(context: RunContext, answer: ToolAnswer, enqueue:
     holdCall(context, wait, enqueue);
     return;
   }
-  const progress = isUnbegun ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
+  const progress = isUnbegun ? withdrawCalls(context.progress, [call]) : ended(context.progress, callId, result);
   enqueue.assign({ progress, places: withoutPlace(context.places, callId) });
 }

@@ -8,7 +8,7 @@ const sending = pieces.createStateConfig({
   description: 'The machine has ended: what it sent to other runs arrives before its end is recorded.',
   meta: { resumesAt: 'here' },
   // A machine that has ended takes no event: its sender need not wait for the end of the run.
-  on: { 'workflow.event': { actions: { type: 'ignoreEvent', params: ({ event }) => event } } },
+  on: { 'workflow.event': { actions: { type: 'ignoreEvent', params: ({ event }) => event.entered } } },
   always: [
     { guard: 'isAllSent', target: 'working' },
     { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },

@@ -109,7 +109,7 @@ export type { Migrate, RecordDraft } from './record/migrate.ts';
 export type { AttemptEnd, LostCall, PreviousAttempt } from './run/attempt.ts';
 export type { Answer } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events/body.ts';
-export type { ParkedReason } from './run/fields.ts';
+export type { ParkedReason, SetupFault } from './run/fields.ts';
 export type { RunStatus } from './run/finalize.ts';
 export type { JournalEvent } from './run/journal/reader.ts';
 export type { Limits } from './run/limits.ts';
@@ -152,9 +152,15 @@ export type {
   WaitFacts,
   Waiting,
 } from './run/waits/wait.ts';
-export type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
+export type {
+  InspectedStep,
+  LogOfMachine,
+  MachineAction,
+  WorkflowAdvance,
+  WorkflowEvent,
+} from './run/workflow/advanced.ts';
 export type { MachineEvent } from './run/workflow/event.ts';
-export type { MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
+export type { EnteredEvent, MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
 export type { Schedule, ScheduledRun } from './schedules/definition.ts';
 export type { ListedSchedule, PauseOptions, Schedules } from './schedules/schedules.ts';
 export type { Checkpointer } from './store/checkpointer.ts';

@@ -34,7 +34,6 @@ export type {
   HeadFields,
   IdentityFields,
   RunDefinition,
-  SetupFault,
   StartFields,
   ThreadPlace,
 } from './run/fields.ts';

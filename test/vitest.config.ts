@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { seed } from './crash/random.ts';
+import { PATIENCE_MS } from './fixtures/patience.ts';
 import { LongestFirst } from './toolchain/test-order.ts';
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -35,11 +36,11 @@ export default defineConfig({
       { extends: true, test: { name: 'in-process, isolated', include: isolated } },
     ],
     sequence: { sequencer: LongestFirst },
-    setupFiles: [fromRoot('test/toolchain/repeatable.ts'), fromRoot('test/toolchain/equal-messages.ts')],
+    setupFiles: ['repeatable', 'equal-messages', 'left-timers'].map((name) => fromRoot(`test/toolchain/${name}.ts`)),
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 180_000,
-    expect: { poll: { timeout: 45_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
     hookTimeout: 180_000,
     // Also of a worker: one that has run hundreds of files takes its time to go.
     teardownTimeout: 60_000,

@@ -1,7 +1,7 @@
 import type { Reading } from '../http/reading.ts';
 import type { Executor, Thread } from '../index.ts';
 import type { Conversation, Turn } from './follow.ts';
-import { newMessage, type PostedInput, type PostedMessage, type RawMessage } from './input.ts';
+import { newMessage, type PostedAgUiMessage, type PostedInput, type RawMessage } from './input.ts';
 import type { RecordedMessage } from './messages.ts';
 import { readWaits } from './open-waits.ts';
 
@@ -44,9 +44,9 @@ async function allMessages(thread: Thread): Promise<readonly RecordedMessage[]> 
 }
 
 /** What is new in a post, and the turn that its stream is about. */
-export interface News {
+export interface ConversationNews {
   /** The new messages of a person, as one: they have one answer. */
-  readonly posted: PostedMessage | undefined;
+  readonly posted: PostedAgUiMessage | undefined;
   /** The turn to stream where nothing is new. */
   readonly turn: Turn | undefined;
 }
@@ -58,7 +58,7 @@ const MAX_NEW_MESSAGES = 100;
  * Finds what is new in a post. New are the messages of persons behind the last one that the conversation knows: readers send all
  * that they have each time. Without news the stream continues the newest turn, or the last message that waits in the queue.
  */
-export async function newsIn({ tail }: PostedInput, thread: Thread): Promise<News> {
+export async function newsIn({ tail }: PostedInput, thread: Thread): Promise<ConversationNews> {
   const fresh: RawMessage[] = [];
   for (const message of tail.slice(-MAX_NEW_MESSAGES).toReversed()) {
     const turn = await thread.turn(message.id);

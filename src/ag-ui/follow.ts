@@ -1,11 +1,11 @@
 import { publicError } from '../http/problem.ts';
 import type { Clock, JournalEvent, Usage } from '../index.ts';
-import type { PostedInput, PostedMessage } from './input.ts';
+import type { PostedAgUiMessage, PostedInput } from './input.ts';
 import { Mapper } from './mapper.ts';
-import { messagesOf, type RecordedMessage } from './messages.ts';
-import { type Answered, interruptsOf, type OpenWaits } from './open-waits.ts';
+import { agUiMessagesOf, type RecordedMessage } from './messages.ts';
+import { type AnsweredInterrupts, interruptsOf, type OpenWaits } from './open-waits.ts';
 import { type AgUiEvent, type AgUiMessage, PROTOCOL } from './protocol.ts';
-import { needsAll, Reader } from './reader.ts';
+import { AgUiReader, needsAll } from './reader.ts';
 import { type End, type Next, RunEvents, type Standing } from './run-events.ts';
 
 /** A message of a person, and the run that answers it. */
@@ -38,8 +38,8 @@ export interface Following {
   /** The run to stream; undefined if the conversation has none. */
   readonly runId: string | undefined;
   /** The new message: the conversation does not show it before its turn. */
-  readonly posted?: PostedMessage | undefined;
-  readonly answered: Answered;
+  readonly posted?: PostedAgUiMessage | undefined;
+  readonly answered: AnsweredInterrupts;
   readonly signal: AbortSignal;
   readonly clock: Clock;
 }
@@ -51,13 +51,13 @@ const CATCH_UP_MS = 1_000;
 /** How often a queue without a live run is looked at, ms. */
 const QUEUE_MS = 200;
 
-const none: Answered = new Map();
+const none: AnsweredInterrupts = new Map();
 
 /**
  * Makes the events of one stream: what there is so far as a snapshot, then what is new, up to the end of the run, or until only a
  * person can help. A throw means that the connection must break: a reader takes a clean end for success.
  */
-export async function* follow(following: Following): AsyncGenerator<AgUiEvent, void, undefined> {
+export async function* followAgUi(following: Following): AsyncGenerator<AgUiEvent, void, undefined> {
   const { input, runId } = following;
   const { threadId, parentRunId } = input;
   yield {
@@ -73,12 +73,12 @@ export async function* follow(following: Following): AsyncGenerator<AgUiEvent, v
 /** The stream of one reader. */
 class Stream {
   readonly #following: Following;
-  #reader: Reader;
+  #reader: AgUiReader;
   #hasSnapshot = false;
 
   constructor(following: Following) {
     this.#following = following;
-    this.#reader = new Reader(following.input.had);
+    this.#reader = new AgUiReader(following.input.had);
   }
 
   /** Waits until the turn of a message begins. @returns false if the stream is over instead */
@@ -87,7 +87,7 @@ class Stream {
     for (;;) {
       const turn = await conversation.turn(runId);
       if (turn && turn.state !== 'queued') return true;
-      if (!this.#hasSnapshot) yield* this.#show(new Reader(await this.#recorded()));
+      if (!this.#hasSnapshot) yield* this.#show(new AgUiReader(await this.#readRecorded()));
       // A message that was removed from the queue has no answer.
       const end: End | undefined = turn ? await this.#runBefore() : { kind: 'ended', status: 'cancelled', output: '' };
       // A message behind a parked run ends that.
@@ -162,7 +162,7 @@ class Stream {
     const { signal, conversation } = this.#following;
     const leave = await conversation.place(signal);
     try {
-      const now = new Reader(await this.#before(runId));
+      const now = new AgUiReader(await this.#before(runId));
       const mapper = new Mapper(runId, now);
       const next = await this.#catchUp(events, mapper, from);
       yield* this.#show(now);
@@ -192,15 +192,15 @@ class Stream {
   async #before(runId: string): Promise<AgUiMessage[]> {
     const recorded = await this.#following.conversation.messages();
     const first = recorded.findIndex((each) => each.runId === runId);
-    if (first === -1) return this.#withPosted(messagesOf(recorded));
+    if (first === -1) return this.#withPosted(agUiMessagesOf(recorded));
     const own = recorded.slice(first).filter((each) => each.runId === runId);
     const answer = own.findIndex(({ message }) => message.role !== 'user');
     const asked = answer === -1 ? own : own.slice(0, answer);
-    return this.#withPosted(messagesOf([...recorded.slice(0, first), ...asked]));
+    return this.#withPosted(agUiMessagesOf([...recorded.slice(0, first), ...asked]));
   }
 
-  async #recorded(): Promise<AgUiMessage[]> {
-    return this.#withPosted(messagesOf(await this.#following.conversation.messages()));
+  async #readRecorded(): Promise<AgUiMessage[]> {
+    return this.#withPosted(agUiMessagesOf(await this.#following.conversation.messages()));
   }
 
   /** Adds the new message, if it is not recorded yet. */
@@ -208,23 +208,23 @@ class Stream {
     const { posted } = this.#following;
     if (!posted || messages.some(({ id }) => id === posted.id)) return messages;
     const message = { role: 'user' as const, content: [...posted.parts] as never };
-    return [...messages, ...messagesOf([{ id: posted.id, runId: '', message }])];
+    return [...messages, ...agUiMessagesOf([{ id: posted.id, runId: '', message }])];
   }
 
   /** Shows all messages. They are not in memory any more then. */
-  *#show(now: Reader): Generator<AgUiEvent, void, undefined> {
+  *#show(now: AgUiReader): Generator<AgUiEvent, void, undefined> {
     this.#hasSnapshot = true;
     yield* this.#reader.snapshots(now.messages);
     this.#reader = now;
-    now.sent();
+    now.noteSent();
   }
 
   /** Puts the reader right, and ends the stream. */
   async *finish(end: End, said: Said = {}): AsyncGenerator<AgUiEvent, void, undefined> {
     // The messages of a run in progress are not all recorded.
     const isOver = end.kind === 'ended' || end.kind === 'gone';
-    const wanted = isOver || !this.#hasSnapshot ? await this.#recorded() : undefined;
-    if (wanted && !(this.#hasSnapshot && this.#reader.has(wanted))) yield* this.#show(new Reader(wanted));
+    const wanted = isOver || !this.#hasSnapshot ? await this.#readRecorded() : undefined;
+    if (wanted && !(this.#hasSnapshot && this.#reader.has(wanted))) yield* this.#show(new AgUiReader(wanted));
     yield this.#last(end, said);
   }
 
@@ -246,7 +246,7 @@ class Stream {
     return { type: 'RUN_ERROR', ...publicError({ code: end.error?.code ?? '' }), ...usage };
   }
 
-  #eventsOf(runId: string, answered: Answered): RunEvents {
+  #eventsOf(runId: string, answered: AnsweredInterrupts): RunEvents {
     const { conversation, signal, clock } = this.#following;
     return new RunEvents({
       ...{ runId, clock, answered },

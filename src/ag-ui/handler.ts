@@ -10,11 +10,11 @@ import { type Web, type WebOptions, webOf } from '../http/web.ts';
 import type { Agent, Executor } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
-import { conversationOf, type News, newsIn } from './conversation.ts';
-import { follow } from './follow.ts';
-import { inputOf, type PostedInput, type PostedMessage } from './input.ts';
-import { answerLate, decide, ignoreLate, matchResume, mismatch } from './interrupts.ts';
-import { type Answered, readWaits, votesOf } from './open-waits.ts';
+import { type ConversationNews, conversationOf, newsIn } from './conversation.ts';
+import { followAgUi } from './follow.ts';
+import { inputOfAgUi, type PostedAgUiMessage, type PostedInput } from './input.ts';
+import { answerLate, decideInterrupt, ignoreLate, matchResume, mismatch } from './interrupts.ts';
+import { type AnsweredInterrupts, agUiVotesOf, readWaits } from './open-waits.ts';
 import type { AgUiEvent } from './protocol.ts';
 
 /** The options of `agUiHandler`: those of every handler, and the agents. */
@@ -80,7 +80,7 @@ class Post {
     checkContentType(request);
     // Without a grant nothing of the body is read; the thread is in it.
     await this.#ask({ action: 'read', agentId });
-    const input = inputOf(await readJson(request, web));
+    const input = inputOfAgUi(await readJson(request, web));
     const { threadId } = input;
     const details = { action: 'read', threadId, agentId } as const;
     const grant = await this.#ask(details);
@@ -96,7 +96,7 @@ class Post {
     const following = { conversation, input, runId, posted: news.posted, answered };
     const ask = (again: AuthorizeDetails) => this.#ask(again);
     return streamAnswer({ web, request, grant, ask, details }, (signal) =>
-      frames(follow({ ...following, signal, clock: web.clock })),
+      frames(followAgUi({ ...following, signal, clock: web.clock })),
     );
   }
 
@@ -124,7 +124,10 @@ class Post {
     return grant;
   }
 
-  async #send({ agent, agentId, callerId, input: { threadId } }: Asked, { id, parts }: PostedMessage): Promise<string> {
+  async #send(
+    { agent, agentId, callerId, input: { threadId } }: Asked,
+    { id, parts }: PostedAgUiMessage,
+  ): Promise<string> {
     const { labels } = await this.#askAlso({ action: 'start', threadId, agentId }, callerId);
     const thread = this.#options.executor.thread(threadId, { agent, callerId, ...(labels ? { labels } : {}) });
     return (await thread.send({ id, parts })).runId;
@@ -134,7 +137,7 @@ class Post {
    * Gives the answers of the request to the run that waits. @returns the waits that it answered
    * @throws {RequestError} RESUME_MISMATCH unless each open interrupt has one answer
    */
-  async #answerWaits({ input, news: { posted, turn }, agentId, callerId }: Asked): Promise<Answered> {
+  async #answerWaits({ input, news: { posted, turn }, agentId, callerId }: Asked): Promise<AnsweredInterrupts> {
     const { executor, web } = this.#options;
     const { resume = [], threadId } = input;
     const live = turn?.state === 'live' ? turn.runId : undefined;
@@ -154,9 +157,9 @@ class Post {
     if (!by && open.some(({ kind }) => kind === 'approval')) throw new RequestError('PERSON_REQUIRED');
     await refusingPersons(async () => {
       for (const entry of late) await answerLate(control, entry, by);
-      for (const decision of decisions) await decide(control, decision, by).catch(ignoreLate);
+      for (const decision of decisions) await decideInterrupt(control, decision, by).catch(ignoreLate);
     });
-    return new Map(decisions.map(({ wait }) => [wait.id, { votes: votesOf(wait), at: web.clock.now() }]));
+    return new Map(decisions.map(({ wait }) => [wait.id, { votes: agUiVotesOf(wait), at: web.clock.now() }]));
   }
 }
 
@@ -173,7 +176,7 @@ async function refusingPersons(give: () => Promise<void>): Promise<void> {
 /** A request whose reader is known. */
 interface Asked {
   readonly input: PostedInput;
-  readonly news: News;
+  readonly news: ConversationNews;
   readonly agent: Agent;
   readonly agentId: string;
   readonly callerId: string;

@@ -14,7 +14,7 @@ export interface RawMessage {
 }
 
 /** A new message of a person. */
-export interface PostedMessage {
+export interface PostedAgUiMessage {
   readonly id: string;
   readonly parts: readonly PostedPart[];
 }
@@ -49,7 +49,7 @@ const MAX_RESUME_ENTRIES = 1_000;
  * Reads what a reader posted: a `RunAgentInput` of the protocol.
  * @throws {RequestError} BAD_REQUEST with the field that is wrong
  */
-export function inputOf(body: JsonObject): PostedInput {
+export function inputOfAgUi(body: JsonObject): PostedInput {
   const { threadId, runId, parentRunId, messages = [], resume } = body;
   const posted = listOf(messages, 'messages', MAX_POSTED_MESSAGES).map(messageOf);
   const last = posted.findLastIndex(({ role }) => role !== 'user');
@@ -96,7 +96,7 @@ function bareMessage(id: string, role: string): AgUiMessage {
  * Makes one message of new ones, with the id of the last.
  * @throws {RequestError} BAD_REQUEST for parts that no model gets, and for a message without a text and without a file
  */
-export function newMessage(messages: readonly RawMessage[]): PostedMessage | undefined {
+export function newMessage(messages: readonly RawMessage[]): PostedAgUiMessage | undefined {
   const last = messages.at(-1);
   if (!last) return undefined;
   const parts = messages.flatMap(({ content }) => partsOf(content));

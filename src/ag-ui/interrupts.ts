@@ -13,7 +13,7 @@ export type Interrupt = InterruptOutcome['interrupts'][number];
 export type PersonWait = Extract<ListedWait, { readonly kind: 'approval' | 'question' }>;
 
 /** Returns whether a person ends a wait with an answer. The others end by themselves, or by a signal. */
-export function isForPerson<Each extends Pick<Wait, 'kind'>>(
+export function isInterrupt<Each extends Pick<Wait, 'kind'>>(
   wait: Each,
 ): wait is Extract<Each, { readonly kind: 'approval' | 'question' }> {
   return wait.kind === 'approval' || wait.kind === 'question';
@@ -69,7 +69,10 @@ function defined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonO
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
-const note = { type: 'string', description: 'A reason, for the model and the record.' };
+const note = {
+  type: 'string',
+  description: 'Of a denial: the reason, which the model reads. Of an approval: for those who read the decision later.',
+};
 const approvalSchema: JsonObject = {
   type: 'object',
   properties: { approved: { type: 'boolean' }, note },
@@ -87,7 +90,7 @@ const editableSchema: JsonObject = {
 };
 
 /** A decision about one open wait. */
-export interface Decision {
+export interface InterruptDecision {
   readonly wait: PersonWait;
   readonly entry: ResumeEntry;
 }
@@ -100,10 +103,10 @@ export interface Decision {
 export function matchResume(
   entries: readonly ResumeEntry[],
   open: readonly PersonWait[],
-): { readonly decisions: readonly Decision[]; readonly late: readonly ResumeEntry[] } {
+): { readonly decisions: readonly InterruptDecision[]; readonly late: readonly ResumeEntry[] } {
   const waits = new Map(open.map((wait) => [wait.id, wait]));
   const named = new Set<string>();
-  const decisions: Decision[] = [];
+  const decisions: InterruptDecision[] = [];
   const late: ResumeEntry[] = [];
   for (const entry of entries) {
     const { interruptId } = entry;
@@ -124,7 +127,7 @@ export function mismatch(message: string): RequestError {
   return new RequestError('RESUME_MISMATCH', message);
 }
 
-function checkPayload({ wait, entry: { status, payload } }: Decision): void {
+function checkPayload({ wait, entry: { status, payload } }: InterruptDecision): void {
   if (wait.kind === 'question') {
     if (status === 'resolved' && payload !== undefined) return;
     throw mismatch('a question needs an answer as its payload; to give up, cancel the run');
@@ -137,7 +140,11 @@ function checkPayload({ wait, entry: { status, payload } }: Decision): void {
 }
 
 /** Gives a decision to the run. @throws the error of the control, for example {ANSWER_REFUSED} */
-export async function decide(control: RunControl, { wait, entry }: Decision, by: Person | undefined): Promise<void> {
+export async function decideInterrupt(
+  control: RunControl,
+  { wait, entry }: InterruptDecision,
+  by: Person | undefined,
+): Promise<void> {
   const { status, payload } = entry;
   const person = by ? { by } : {};
   if (wait.kind === 'question') return void (await control.answer(wait.id, payload as JsonValue, person));
@@ -167,7 +174,7 @@ export async function answerLate(control: RunControl, entry: ResumeEntry, by: Pe
   const isApproval = entry.status === 'cancelled' || (isObject(payload) && typeof payload.approved === 'boolean');
   try {
     const wait = { id: interruptId, kind: isApproval ? 'approval' : 'question' };
-    await decide(control, { wait: wait as PersonWait, entry }, by);
+    await decideInterrupt(control, { wait: wait as PersonWait, entry }, by);
   } catch (error) {
     if (hasCode(error, 'WAIT_GONE')) throw mismatch('an answer names no open interrupt');
     ignoreLate(error);

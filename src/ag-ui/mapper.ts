@@ -1,8 +1,8 @@
 import type { FinishReason, JsonValue, RunEvent, Usage } from '../index.ts';
 import { unread } from '../run/journal/reply-view.ts';
-import { blockId, callIdOf, callMessage, resultMessage, type StepOfRun, stepMessages } from './messages.ts';
+import { blockId, callIdOfMessage, callMessage, resultMessage, type StepOfRun, stepMessages } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
-import type { Reader } from './reader.ts';
+import type { AgUiReader } from './reader.ts';
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>;
 
@@ -18,7 +18,7 @@ interface Open {
  */
 export class Mapper {
   readonly #runId: string;
-  readonly #reader: Reader;
+  readonly #reader: AgUiReader;
   readonly #open = new Map<string, Open>();
   #step: number | undefined;
   /** The calls without a result, by their ids in the run; a progress report names no step. */
@@ -29,7 +29,7 @@ export class Mapper {
   finishReason: FinishReason | undefined;
 
   /** @param runId the id of the run in its executor */
-  constructor(runId: string, reader: Reader) {
+  constructor(runId: string, reader: AgUiReader) {
     this.#runId = runId;
     this.#reader = reader;
   }
@@ -97,7 +97,7 @@ export class Mapper {
 
   #input(piece: EventOf<'tool.input'>): AgUiEvent[] {
     const { step, callId, name, offset } = piece;
-    const id = callIdOf(this.#of(step), callId);
+    const id = callIdOfMessage(this.#of(step), callId);
     const had = this.#reader.find(id);
     const rest = unread(textOf(had).length, piece);
     // The first piece announces a call, also an empty one.
@@ -191,7 +191,7 @@ export class Mapper {
   #progress({ callId, name, progress }: EventOf<'tool.progress'>): AgUiEvent[] {
     const step = this.#calls.get(callId);
     if (step === undefined) return [];
-    const value = { toolCallId: callIdOf(this.#of(step), callId), toolName: name, progress };
+    const value = { toolCallId: callIdOfMessage(this.#of(step), callId), toolName: name, progress };
     return [{ type: 'CUSTOM', name: 'pawl.tool.progress', value }];
   }
 

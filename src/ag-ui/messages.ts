@@ -37,7 +37,7 @@ export function blockId({ runId, step }: StepOfRun, block: number): string {
 }
 
 /** Returns the id of a tool call, and of the message that holds it. Models use the same id again in another run, and in another step. */
-export function callIdOf({ runId, step }: StepOfRun, callId: string): string {
+export function callIdOfMessage({ runId, step }: StepOfRun, callId: string): string {
   return `${runId}:${step}:call:${shortId(callId)}`;
 }
 
@@ -51,7 +51,7 @@ function shortId(callId: string): string {
 }
 
 /** Returns a conversation as a reader of the protocol has it once all of it has been streamed. */
-export function messagesOf(recorded: readonly RecordedMessage[]): AgUiMessage[] {
+export function agUiMessagesOf(recorded: readonly RecordedMessage[]): AgUiMessage[] {
   const messages: AgUiMessage[] = [];
   const steps = new Map<string, number>();
   let slots: Slot[] = [];
@@ -101,7 +101,7 @@ export function callMessage(
   step: StepOfRun,
   { toolCallId, toolName, input }: { readonly toolCallId: string; readonly toolName: string; readonly input: unknown },
 ): AgUiMessage {
-  const id = callIdOf(step, toolCallId);
+  const id = callIdOfMessage(step, toolCallId);
   return {
     id,
     role: 'assistant',
@@ -121,7 +121,7 @@ function addResults(
 ): void {
   for (const { type, toolCallId, output } of parts) {
     if (type !== 'tool-result' || toolCallId === undefined || !output) continue;
-    const slot = slots.find(({ message }) => message.id === callIdOf(step, toolCallId));
+    const slot = slots.find(({ message }) => message.id === callIdOfMessage(step, toolCallId));
     if (slot) slot.result ??= resultMessage(step, toolCallId, output);
   }
 }
@@ -135,7 +135,7 @@ export function resultMessage(
   return {
     id: resultIdOf(step, callId),
     role: 'tool',
-    toolCallId: callIdOf(step, callId),
+    toolCallId: callIdOfMessage(step, callId),
     content: resultContent(output),
     ...resultMetadata(output),
   };

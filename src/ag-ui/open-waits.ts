@@ -1,17 +1,17 @@
 import type { Executor, RunEvent, Wait } from '../index.ts';
-import { type Interrupt, interruptOf, isForPerson, type PersonWait } from './interrupts.ts';
-import { callIdOf } from './messages.ts';
+import { type Interrupt, interruptOf, isInterrupt, type PersonWait } from './interrupts.ts';
+import { callIdOfMessage } from './messages.ts';
 
 /** The waits of a run, as the store has them now. */
 export interface OpenWaits {
   /** Those that a person ends, of the run and of those below it. */
-  readonly persons: readonly ShownWait[];
+  readonly persons: readonly AgUiWait[];
   /** Whether the run waits for runs below it: their waits are in no event of this run. */
   readonly hasChildren: boolean;
 }
 
 /** A wait, and the call of the reader's run that it holds up. */
-export interface ShownWait {
+export interface AgUiWait {
   readonly wait: PersonWait;
   readonly toolCallId: string | undefined;
   /** Whether the run itself waits, and not one below it. */
@@ -26,13 +26,13 @@ const PAGE = 1_000;
 
 /** Reads the open waits of a run and of the runs below it. */
 export async function readWaits(executor: Executor, runId: string): Promise<OpenWaits> {
-  const persons: ShownWait[] = [];
+  const persons: AgUiWait[] = [];
   let hasChildren = false;
   const read = async (of: string, depth: number, above?: string) => {
     for (const wait of await executor.waiting({ runId: of, limit: PAGE })) {
-      const own = wait.callId === undefined ? undefined : callIdOf({ runId, step: wait.step }, wait.callId);
+      const own = wait.callId === undefined ? undefined : callIdOfMessage({ runId, step: wait.step }, wait.callId);
       const toolCallId = depth === 0 ? own : above;
-      if (isForPerson(wait)) persons.push({ wait, toolCallId, isOwn: depth === 0 });
+      if (isInterrupt(wait)) persons.push({ wait, toolCallId, isOwn: depth === 0 });
       if (wait.kind !== 'child' || depth >= DEEPEST) continue;
       hasChildren = true;
       await read(wait.childRunId, depth + 1, toolCallId);
@@ -43,7 +43,7 @@ export async function readWaits(executor: Executor, runId: string): Promise<Open
 }
 
 /** Returns the interrupts of open waits. */
-export function interruptsOf(shown: readonly ShownWait[]): Interrupt[] {
+export function interruptsOf(shown: readonly AgUiWait[]): Interrupt[] {
   return shown.map(({ wait, toolCallId, refused }) => interruptOf(wait, { toolCallId, refused }));
 }
 
@@ -51,7 +51,7 @@ export function interruptsOf(shown: readonly ShownWait[]): Interrupt[] {
 const ANSWER_MS = 5_000;
 
 /** The waits that one request has answered: the run may not have read the answers yet. */
-export type Answered = ReadonlyMap<string, { readonly votes: number; readonly at: number }>;
+export type AnsweredInterrupts = ReadonlyMap<string, { readonly votes: number; readonly at: number }>;
 
 /**
  * Follows the waits of a run through its events. A run that rests needs a person if the events and the store agree about it: the
@@ -61,11 +61,11 @@ export class WaitWatch {
   readonly #open = new Set<string>();
   /** The waits whose last answer the run has refused, with the codes. */
   readonly #refused = new Map<string, string>();
-  readonly #answered: Answered;
+  readonly #answered: AnsweredInterrupts;
   /** Nothing is left to do before a wait is over, as far as the events show. */
   isResting = false;
 
-  constructor(answered: Answered = new Map()) {
+  constructor(answered: AnsweredInterrupts = new Map()) {
     this.#answered = answered;
   }
 
@@ -73,7 +73,7 @@ export class WaitWatch {
     if (event.type === 'run.waiting') this.isResting = true;
     if (event.type === 'run.woken' || event.type === 'run.resumed' || event.type === 'step.started')
       this.isResting = false;
-    if (event.type === 'wait.opened' && isForPerson(event.wait as Wait)) this.#open.add(event.wait.id);
+    if (event.type === 'wait.opened' && isInterrupt(event.wait as Wait)) this.#open.add(event.wait.id);
     // The refusal of an earlier answer says nothing of the one that this request gave.
     if (event.type === 'wait.refused' && event.at >= (this.#answered.get(event.waitId)?.at ?? 0))
       this.#refused.set(event.waitId, event.code);
@@ -89,7 +89,7 @@ export class WaitWatch {
   }
 
   /** Returns the waits with what the run said of the answers to them. */
-  shown(persons: readonly ShownWait[]): readonly ShownWait[] {
+  shown(persons: readonly AgUiWait[]): readonly AgUiWait[] {
     return persons.map((each) => {
       const refused = this.#refused.get(each.wait.id);
       return refused === undefined ? each : { ...each, refused };
@@ -104,11 +104,11 @@ export class WaitWatch {
   #isUnread(wait: PersonWait, now: number): boolean {
     const answered = this.#answered.get(wait.id);
     if (!answered || now - answered.at > ANSWER_MS || this.#refused.has(wait.id)) return false;
-    return votesOf(wait) === answered.votes;
+    return agUiVotesOf(wait) === answered.votes;
   }
 }
 
 /** How many persons have approved a call so far. */
-export function votesOf(wait: PersonWait): number {
+export function agUiVotesOf(wait: PersonWait): number {
   return wait.votes?.length ?? 0;
 }

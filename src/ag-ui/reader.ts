@@ -24,7 +24,7 @@ export const needsAll: Snapshot = { type: 'MESSAGES_SNAPSHOT', messages: [] };
  * The messages of one reader, kept by the rules of the protocol: the mapper sends only what the reader lacks, and a snapshot says
  * only what puts the reader right.
  */
-export class Reader {
+export class AgUiReader {
   #all: Had[] = [];
   readonly #byId = new Map<string, Had>();
   /** Those that may grow. */
@@ -85,7 +85,7 @@ export class Reader {
   }
 
   /** The reader has been sent its messages: only those that may grow are whole from now on. */
-  sent(): void {
+  noteSent(): void {
     this.#isSent = true;
     for (const had of this.#all) if (!this.#open.has(had)) this.#close(had);
   }

@@ -1,6 +1,6 @@
 import type { Clock, ErrorData, JournalEvent, RunStatus } from '../index.ts';
 import { hasCode } from '../values/error-data.ts';
-import { type Answered, type OpenWaits, type ShownWait, WaitWatch } from './open-waits.ts';
+import { type AgUiWait, type AnsweredInterrupts, type OpenWaits, WaitWatch } from './open-waits.ts';
 
 /** How a run ended for a stream: for good, until a person acts, or because its events are not kept any more. */
 export type End =
@@ -10,7 +10,7 @@ export type End =
       readonly output: string;
       readonly error?: ErrorData | undefined;
     }
-  | { readonly kind: 'interrupt'; readonly waits: readonly ShownWait[] }
+  | { readonly kind: 'interrupt'; readonly waits: readonly AgUiWait[] }
   | { readonly kind: 'parked' }
   | { readonly kind: 'gone' };
 
@@ -25,7 +25,7 @@ export interface RunSource {
   readonly runId: string;
   readonly clock: Clock;
   /** The waits that the request behind the stream has answered. */
-  readonly answered: Answered;
+  readonly answered: AnsweredInterrupts;
   events(): AsyncIterable<JournalEvent>;
   waits(): Promise<OpenWaits>;
   /** Reads from the store what the run does. */

@@ -124,7 +124,7 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
 }
 
 /** Returns the values of a skill's input, as its template uses them. */
-export function textsOf(input: JsonObject): { readonly [name: string]: string } {
+export function textsOfSkill(input: JsonObject): { readonly [name: string]: string } {
   return Object.fromEntries(
     Object.entries(input).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
   );

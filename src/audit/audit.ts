@@ -22,7 +22,7 @@ import type {
   AuditTotal,
   AuditTotalsFilter,
 } from './queries.ts';
-import { Recording } from './recording.ts';
+import { AuditRecording } from './recording.ts';
 
 export interface AuditOptions {
   /** The store of an executor with the option `audit`. */
@@ -130,7 +130,7 @@ type Growing<Lists> = { -readonly [Name in keyof Lists]: Lists[Name] extends rea
 async function readEvents(store: AuditedStore, runId: string, limit: number): Promise<RecordedEvents> {
   const found: Growing<Omit<RecordedEvents, 'isCut'>> = { steps: [], tools: [], phases: [], events: [] };
   let at: AuditedAt = { at: 0 };
-  const recording = new Recording({
+  const recording = new AuditRecording({
     onStep: (step) => void found.steps.push({ ...at, ...step }),
     onTool: (call) => void found.tools.push({ ...at, ...call }),
     onPhase: (phase) => void found.phases.push({ ...at, ...phase }),

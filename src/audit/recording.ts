@@ -10,7 +10,7 @@ const MAX_ANSWERED = 100;
 type StartedCall = Pick<Extract<RunEvent, { type: 'tool.started' }>, 'attempt' | 'input'>;
 
 /** Passes the events of one run to the methods of its recorder: as they happen, or as a journal has them. */
-export class Recording {
+export class AuditRecording {
   readonly #recorder: Omit<AuditRecorder, 'close'>;
   readonly #calls = new Map<string, StartedCall>();
   /** A call that timed out is done once for the run, and perhaps again when its late result arrives. */

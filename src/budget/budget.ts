@@ -4,7 +4,7 @@ import { checkKeys, checkMethods, type KnownKeys } from '../values/known-options
 import { amountsOf, type BudgetAmounts, toSpend } from './amounts.ts';
 import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts';
 import { Estimator, type ExpectedUse } from './estimate.ts';
-import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
+import { type BudgetLimits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
 import { memoryBudget } from './memory.ts';
 import type { Budget, BudgetStanding, CallEstimate, CallUse, EarlierSpend, Reservation, Spend } from './port.ts';
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
@@ -117,7 +117,7 @@ export function createBudget(options: BudgetOptions): RollingBudget {
 }
 
 class StoreBudget {
-  readonly #limits: Limits;
+  readonly #limits: BudgetLimits;
   /** The limits as the host gave them. */
   readonly #allowed: BudgetStanding['limits'];
   readonly #priceOf: PriceOf;
@@ -156,7 +156,7 @@ class StoreBudget {
   async check(callerId: string): Promise<void> {
     const standing = await this.#store.standing(checkText('callerId', callerId), this.#terms);
     const refusal = refusalOf(this.#limits, standing);
-    if (refusal) throw await this.#refused(callerId, refusal);
+    if (refusal) throw await this.#refusalOf(callerId, refusal);
   }
 
   async reserve(callerId: string, wish: CallEstimate): Promise<Reservation> {
@@ -166,7 +166,7 @@ class StoreBudget {
     const isAllowed = (standing: StandingAmounts) => refusalOf(this.#limits, standing, estimate) === undefined;
     const standing = await this.#store.reserve(call, { estimate, isAllowed }, this.#terms);
     const refusal = standing && refusalOf(this.#limits, standing, estimate);
-    if (refusal) throw await this.#refused(callerId, refusal);
+    if (refusal) throw await this.#refusalOf(callerId, refusal);
     return { key, callerId, modelTier, model };
   }
 
@@ -204,7 +204,7 @@ class StoreBudget {
     return usd === undefined ? { ...amounts, usd: reserved.usd } : amounts;
   }
 
-  async #refused(callerId: string, refusal: Refusal): Promise<BudgetExceededError> {
+  async #refusalOf(callerId: string, refusal: Refusal): Promise<BudgetExceededError> {
     const leaving = await this.#store.leaving(callerId, this.#terms);
     const { windowMs, clock } = this.#terms;
     return new BudgetExceededError(messageOf(refusal, { callerId, windowMs, now: clock.now(), leaving }));

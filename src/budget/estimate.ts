@@ -2,7 +2,7 @@ import { BudgetExceededError } from '../values/errors.ts';
 import { noUsage } from '../values/usage.ts';
 import { amountsOf, type BudgetAmounts, nothing, toSpend } from './amounts.ts';
 import { checkAmount } from './check-use.ts';
-import type { Limits } from './limits.ts';
+import type { BudgetLimits } from './limits.ts';
 import type { CallEstimate, Spend } from './port.ts';
 import { type PriceOf, reasonOf } from './prices.ts';
 
@@ -19,7 +19,7 @@ const MOST = 1 / 20;
 
 /** Estimates the tokens, US dollars and seconds that a call reserves while it runs. */
 export class Estimator {
-  readonly #limits: Limits;
+  readonly #limits: BudgetLimits;
   readonly #priceOf: PriceOf;
   readonly #outputTokens: number;
   readonly #seconds: number;
@@ -27,7 +27,7 @@ export class Estimator {
   readonly #most: Spend;
 
   /** @throws {TypeError} if an expectation is not a number >= 0 */
-  constructor(limits: Limits, priceOf: PriceOf, expected: ExpectedUse = {}) {
+  constructor(limits: BudgetLimits, priceOf: PriceOf, expected: ExpectedUse = {}) {
     this.#limits = limits;
     this.#priceOf = priceOf;
     this.#outputTokens = checkAmount(

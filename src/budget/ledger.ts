@@ -48,7 +48,7 @@ export function expire(account: Account, { now, windowMs, reservationMs, runsMs 
  * The account of one caller at one moment: opens, closes and counts reservations, and sums up what is spent. Each operation
  * costs the same, no matter how much the caller has used.
  */
-export class Ledger {
+export class BudgetLedger {
   readonly #account: Account;
   readonly #moment: Moment;
 

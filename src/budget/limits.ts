@@ -2,13 +2,13 @@ import { type BudgetAmounts, described, type Kind, kinds, limitOf } from './amou
 import type { LeavingAmounts, StandingAmounts } from './store.ts';
 
 /** Limits in units; an absent kind is not limited. */
-export type Limits = { readonly [K in Kind]?: number };
+export type BudgetLimits = { readonly [K in Kind]?: number };
 
 /**
  * Checks the limits of createBudget, and returns them in the units of its amounts.
  * @throws {TypeError} if a limit is not a number >= 0, or if there is no limit
  */
-export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): Limits {
+export function limitsOf(given: { readonly [K in Kind]?: number | undefined }): BudgetLimits {
   const limits: { [K in Kind]?: number } = {};
   for (const kind of kinds) {
     const limit = given[kind];
@@ -44,7 +44,7 @@ export interface Refusal {
  * @param estimate undefined asks whether anything is left
  */
 export function refusalOf(
-  limits: Limits,
+  limits: BudgetLimits,
   { spent, reserved }: StandingAmounts,
   estimate?: BudgetAmounts,
 ): Refusal | undefined {

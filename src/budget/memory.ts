@@ -1,7 +1,7 @@
 import { add, type BudgetAmounts, nothing } from './amounts.ts';
-import { type Account, expire, Ledger, type TimedAmounts } from './ledger.ts';
+import { type Account, BudgetLedger, expire, type TimedAmounts } from './ledger.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Asked, type Ledgers, storeOf } from './store-on-ledgers.ts';
+import { type AskedAmount, type Ledgers, storeOf } from './store-on-ledgers.ts';
 
 /** How many of the callers with the oldest use are checked with each call. */
 const LOOKED_AT = 2;
@@ -29,7 +29,7 @@ export class MemoryLedgers implements Ledgers {
     return this.#accounts.size;
   }
 
-  async with<T>({ callerId }: Asked, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>({ callerId }: AskedAmount, terms: BudgetTerms, work: (ledger: BudgetLedger) => T): Promise<T> {
     const moment = { ...terms, now: terms.clock.monotonic(), runsMs: terms.windowMs };
     let looked = 0;
     for (const [oldest, account] of this.#accounts) {
@@ -38,7 +38,7 @@ export class MemoryLedgers implements Ledgers {
       this.#keep(oldest, account);
     }
     const account = this.#accounts.get(callerId) ?? newAccount(terms);
-    const result = work(new Ledger(account, moment));
+    const result = work(new BudgetLedger(account, moment));
     this.#keep(callerId, account);
     return result;
   }

@@ -1,6 +1,6 @@
 import { add, type BudgetAmounts, nothing } from './amounts.ts';
 import type { Account, Moment, TimedAmounts } from './ledger.ts';
-import { type ListStatements, lists, ROWS_AT_ONCE, type Statements } from './sqlite-layout.ts';
+import { type BudgetStatements, type ListStatements, lists, ROWS_AT_ONCE } from './sqlite-layout.ts';
 import type { StandingAmounts } from './store.ts';
 
 interface CallerRow extends BudgetAmounts {
@@ -20,11 +20,11 @@ export class SqliteAccount implements Account {
   readonly reservations: SqliteList;
   readonly runs: SqliteList;
   sums: StandingAmounts;
-  readonly #statements: Statements;
+  readonly #statements: BudgetStatements;
   readonly #loaded: StandingAmounts;
   #no: number | undefined;
 
-  constructor(statements: Statements, callerId: string, moment: Moment) {
+  constructor(statements: BudgetStatements, callerId: string, moment: Moment) {
     const { now } = moment;
     const row = statements.find.get(callerId) as unknown as CallerRow | undefined;
     this.#statements = statements;

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Layout } from '../sqlite/file.ts';
+import type { FileLayout } from '../sqlite/file.ts';
 import type { Moment } from './ledger.ts';
 
 /** The lists of a caller's amounts, each a table of a budget's SQLite file. */
@@ -24,7 +24,7 @@ const tableOf = (list: List) => `
  * Times are of the wall clock, ms. Only calls have an index by time: they must leave the window on time. The other lists
  * are short, or are scanned now and then. Each further index is one more page that each call writes.
  */
-export const layout: Layout<Statements> = {
+export const layout: FileLayout<BudgetStatements> = {
   applicationId: 0x50774264,
   version: 1,
   tables: `
@@ -43,7 +43,7 @@ export const layout: Layout<Statements> = {
     ${lists.map(tableOf).join('')}
     CREATE INDEX calls_by_time ON calls (caller, at);
   `,
-  prepare: (db) => new Statements(db),
+  prepare: (db) => new BudgetStatements(db),
 };
 
 /** One transaction removes at most this many rows of a list, so that it does not block the event loop for long. */
@@ -53,7 +53,7 @@ export const ROWS_AT_ONCE = 1_000;
 const MOST_LEAVING = 2_000;
 
 /** The prepared SQL statements of a budget's open database. */
-export class Statements {
+export class BudgetStatements {
   readonly lists: { readonly [L in List]: ListStatements };
   readonly find: StatementSync;
   readonly add: StatementSync;

@@ -2,11 +2,11 @@
 import { SqliteFile } from '../sqlite/file.ts';
 import { nextTurn } from '../values/event-loop.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { Ledger } from './ledger.ts';
+import { BudgetLedger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';
-import { layout, type Statements } from './sqlite-layout.ts';
+import { type BudgetStatements, layout } from './sqlite-layout.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Asked, type Ledgers, storeOf } from './store-on-ledgers.ts';
+import { type AskedAmount, type Ledgers, storeOf } from './store-on-ledgers.ts';
 
 export interface SqliteBudgetOptions {
   /** The file; made with its folder at the first use. It must not be the file of a `sqliteStore`. */
@@ -49,19 +49,19 @@ export function sqliteBudget(options: SqliteBudgetOptions): SqliteBudget {
 const RUNS_WINDOWS = 12;
 
 class SqliteLedgers implements Ledgers {
-  readonly #file: SqliteFile<Statements>;
+  readonly #file: SqliteFile<BudgetStatements>;
 
-  constructor(file: SqliteFile<Statements>) {
+  constructor(file: SqliteFile<BudgetStatements>) {
     this.#file = file;
   }
 
-  async with<T>({ callerId }: Asked, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>({ callerId }: AskedAmount, terms: BudgetTerms, work: (ledger: BudgetLedger) => T): Promise<T> {
     for (;;) {
       const done = await this.#file.transaction((statements) => {
         const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
         statements.forgetIdle(moment);
         const account = new SqliteAccount(statements, callerId, moment);
-        const ledger = new Ledger(account, moment);
+        const ledger = new BudgetLedger(account, moment);
         const result = account.isBehind ? undefined : { value: work(ledger) };
         account.save();
         return result;

@@ -1,8 +1,8 @@
-import type { Ledger } from './ledger.ts';
+import type { BudgetLedger } from './ledger.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
 
 /** What a call is about. */
-export interface Asked {
+export interface AskedAmount {
   readonly callerId: string;
   /** The key of a call, which the work may read. */
   readonly key?: string;
@@ -15,7 +15,7 @@ export interface Asked {
 /** Where ledgers are stored. */
 export interface Ledgers {
   /** Opens the ledger of a caller and runs `work` on it: all changes are stored or none, without other work in between. */
-  with<T>(asked: Asked, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T>;
+  with<T>(asked: AskedAmount, terms: BudgetTerms, work: (ledger: BudgetLedger) => T): Promise<T>;
 }
 
 /** Makes a budget's store out of ledgers: the operations that memory, SQLite and PostgreSQL have in common. */

@@ -8,4 +8,4 @@ export interface CommandContext {
 }
 
 /** Runs a command and returns its exit code. Its errors become one line on stderr. */
-export type Command = (context: CommandContext) => Promise<number>;
+export type CliCommand = (context: CommandContext) => Promise<number>;

@@ -3,7 +3,7 @@ import { lendOwnPackage } from './open/module-resolution.ts';
 import { version } from './own-package.ts';
 import { type CommandLine, readCommandLine } from './table/command-line.ts';
 import { commands } from './table/commands.ts';
-import { exitCodeOf, exitCodes, lineOf, pageOf, stackOf } from './ui/failure.ts';
+import { exitCodeOf, exitCodes, lineOf, pageOfFailure, stackOf } from './ui/failure.ts';
 import { Output } from './ui/output.ts';
 import { PAWL } from './ui/shell-words.ts';
 
@@ -48,7 +48,7 @@ function tell(output: Output, text: string): number {
 
 function complain(output: Output, error: unknown): void {
   output.say(`pawl: ${lineOf(error)}`);
-  output.see(pageOf(error));
+  output.see(pageOfFailure(error));
   if (process.env.PAWL_DEBUG === '1') output.sayText(stackOf(error));
 }
 

@@ -35,7 +35,7 @@ export function lengthOf(name: string, option: string): number {
 }
 
 /** Parses the option `--limit`. @throws {Failure} if it is not a whole number from 1 to 10,000 */
-export function limitOf(option: string | undefined, usual: number): number {
+export function limitOption(option: string | undefined, usual: number): number {
   return option === undefined ? usual : countOf('limit', option, 'runs');
 }
 

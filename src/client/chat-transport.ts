@@ -1,6 +1,6 @@
 import { badResponse, type ClientHeaders, type ClientRequest, type Connection, pathOf } from './connection.ts';
 import { ClientError } from './error.ts';
-import { follow } from './follow.ts';
+import { followFeed } from './follow.ts';
 import { streamHeaders } from './run.ts';
 import type { SseEvent } from './sse-parser.ts';
 
@@ -144,7 +144,7 @@ class Chat {
     signal: AbortSignal,
   ): AsyncGenerator<Chunk, void, undefined> {
     let last: string | undefined;
-    const stream = follow(this.#connection, {
+    const stream = followFeed(this.#connection, {
       request: (lastId) => (lastId === undefined ? first : this.resumeOf(request, lastId)),
       parse: chunkIn,
       standsAlone: (chunk) => chunk === DONE || chunk.type === 'start',

@@ -34,7 +34,7 @@ interface FollowOptions<T> {
  * leaving the loop. It rejects with the signal's reason when that is aborted.
  * @throws {ClientError} for an error that a new connection does not cure
  */
-export async function* follow<T>(
+export async function* followFeed<T>(
   connection: Connection,
   options: FollowOptions<T>,
 ): AsyncGenerator<T, void, undefined> {
@@ -49,7 +49,7 @@ export async function* follow<T>(
     } catch (error) {
       failure = error;
     }
-    stream.failed(failure);
+    stream.onFailure(failure);
     await stream.rest();
   }
 }
@@ -116,7 +116,7 @@ class FollowedStream<T> {
   }
 
   /** Throws what no new connection cures, or what has lasted too long. */
-  failed(error: unknown): void {
+  onFailure(error: unknown): void {
     const { signal } = this.#options;
     if (signal.aborted) throw signal.reason;
     if (error instanceof SseSyntaxError)

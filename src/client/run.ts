@@ -6,7 +6,7 @@ import type { MachineEvent } from '../run/workflow/event.ts';
 import type { JsonValue } from '../values/json.ts';
 import { type Connection, pathOf } from './connection.ts';
 import type { ClientError } from './error.ts';
-import { type ConnectionState, follow } from './follow.ts';
+import { type ConnectionState, followFeed } from './follow.ts';
 import type { SseEvent } from './sse-parser.ts';
 
 /** From where, and for how long, events are read. */
@@ -21,6 +21,7 @@ export interface FollowEventsOptions {
 
 /** What an approval may hold. */
 export interface ApproveAnswer {
+  /** For those who read the decision later: the record and the events keep it, the model does not read it. */
   readonly note?: string;
   /** The input of the call as the person changed it. */
   readonly input?: JsonValue;
@@ -96,7 +97,7 @@ function eventsOf(
 ): AsyncIterableIterator<JournalEvent> {
   return closable(signal, (closed) =>
     untilEnded(
-      follow(connection, {
+      followFeed(connection, {
         request: (lastId) => ({ path, headers: streamHeaders(lastId) }),
         parse: journalEvent,
         signal: closed,

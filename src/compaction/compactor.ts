@@ -1,5 +1,6 @@
 import type { OlderModel } from '../model/adapt-model.ts';
-import { callModel, type ModelRequest } from '../model/call.ts';
+import type { ModelRequest } from '../model/call.ts';
+import { callsGivenTo } from '../model/given-calls.ts';
 import type { Model } from '../model/port.ts';
 import { withRetries } from '../model/retry.ts';
 import { modelOf } from '../model/tier.ts';
@@ -127,7 +128,7 @@ export function createCompactor(options: CompactorOptions = {}): Compactor {
       chunkGapMs: SILENCE_MS,
       settings: { maxOutputTokens: maxSummaryTokens },
     };
-    const { message } = await withRetries(() => callModel(own ?? request.model, call), {
+    const { message } = await withRetries(() => callsGivenTo(request.signal)(own ?? request.model, call), {
       signal: request.signal,
       clock,
       random,

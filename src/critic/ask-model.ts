@@ -1,4 +1,5 @@
-import { callModel, type ModelRequest } from '../model/call.ts';
+import type { ModelRequest } from '../model/call.ts';
+import { callsGivenTo } from '../model/given-calls.ts';
 import type { Model } from '../model/port.ts';
 import { withRetries } from '../model/retry.ts';
 import type { Clock } from '../values/clock.ts';
@@ -52,7 +53,11 @@ export async function opinionOf(
       chunkGapMs: timeoutMs,
       settings: { maxOutputTokens: MAX_OUTPUT_TOKENS },
     };
-    const { message } = await withRetries(() => callModel(model, call), { signal: call.signal, clock, random });
+    const { message } = await withRetries(() => callsGivenTo(signal)(model, call), {
+      signal: call.signal,
+      clock,
+      random,
+    });
     return decisionIn(textOf(message), limits);
   } catch {
     return undefined;

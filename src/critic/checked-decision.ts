@@ -6,13 +6,13 @@ const MAX_REASON = 500;
 const MAX_RAISE = 1_000;
 
 /** The result of a question: the decision, and whether part of the answer was invalid. */
-export type Judgement = Pick<CriticAnswer, 'decision' | 'hasFailed'>;
+export type CriticJudgement = Pick<CriticAnswer, 'decision' | 'hasFailed'>;
 
 /** The judgement for an escalator that failed: it decides nothing. */
-export const failedJudgement: Judgement = Object.freeze({ decision: Object.freeze({}), hasFailed: true });
+export const failedJudgement: CriticJudgement = Object.freeze({ decision: Object.freeze({}), hasFailed: true });
 
 /** Checks an escalator's answer and returns its valid part. Never throws: invalid parts are ignored. */
-export function judgementOf(answer: unknown): Judgement {
+export function judgementOf(answer: unknown): CriticJudgement {
   try {
     if (answer === null || answer === undefined) return { decision: {}, hasFailed: false };
     if (!isObject(answer)) return failedJudgement;

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { opinionOf } from './ask-model.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
-import { decide, defaultNudge, type Rules } from './rules.ts';
+import { decideByRules, defaultNudge, type Rules } from './rules.ts';
 
 /** All fields are optional. Times in ms. */
 export interface EscalatorOptions {
@@ -66,10 +66,10 @@ export function createEscalator(options: EscalatorOptions = {}): Escalator {
   const rules = rulesOf(options);
   const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock, random = Math.random } = options;
   checkAbove(0, { modelTimeoutMs: timeoutMs });
-  if (options.model === undefined) return (state) => decide(state, rules);
+  if (options.model === undefined) return (state) => decideByRules(state, rules);
   const model = modelOf(options.model, 'the model of the escalator');
   return async (state, signal) => {
-    const ruled = decide(state, rules);
+    const ruled = decideByRules(state, rules);
     if (ruled.kill) return ruled;
     const maxRaise =
       state.reason === 'steps' ? Math.min(rules.raiseStepsBy, rules.maxRaisedSteps - state.raisedSteps) : 0;

@@ -23,7 +23,7 @@ export const defaultNudge =
  * Decides by the rules of the ready escalator: nudge, wait, raise the step limit, or kill. Pure: the same state gets the
  * same decision.
  */
-export function decide(state: EscalatorState, rules: Rules): EscalatorDecision {
+export function decideByRules(state: EscalatorState, rules: Rules): EscalatorDecision {
   const { alarmsInStep, idleMs, reason, tail } = state;
   if (reason === 'idle' && alarmsInStep >= rules.killAfterAlarms) {
     return {

@@ -8,10 +8,11 @@ import {
   makeCriticMachine,
   nextLook,
 } from '../../machines/critic.ts';
+import { callsGivenTo, giveCalls } from '../model/given-calls.ts';
 import type { Clock } from '../values/clock.ts';
 import { PortTimeoutError } from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
-import { failedJudgement, type Judgement, judgementOf } from './checked-decision.ts';
+import { type CriticJudgement, failedJudgement, judgementOf } from './checked-decision.ts';
 import type { Escalator, EscalatorState } from './escalator.ts';
 import type { Activity, CriticHandle, SupervisedRun } from './port.ts';
 
@@ -124,7 +125,9 @@ export class Watch implements CriticHandle {
     const { escalator, askTimeoutMs: ms } = this.#config;
     const { clock } = this.#run;
     const state = this.#stateFor(question, context);
-    const judgement = state ? await askEscalator(escalator, state, { ms, clock, signal }) : failedJudgement;
+    const judgement = state
+      ? await askEscalator(escalator, state, { ms, clock, signal, run: this.#run })
+      : failedJudgement;
     return { ...judgement, at: this.#run.elapsedMs(), step: this.#run.tallies().iteration };
   }
 
@@ -246,12 +249,13 @@ export class Watch implements CriticHandle {
 function askEscalator(
   escalator: Escalator,
   state: EscalatorState,
-  limit: { readonly ms: number; readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<Judgement> {
-  const { ms, clock, signal } = limit;
+  limit: { readonly ms: number; readonly clock: Clock; readonly signal: AbortSignal; readonly run: SupervisedRun },
+): Promise<CriticJudgement> {
+  const { ms, clock, signal, run } = limit;
   return new Promise((resolve) => {
     const late = new AbortController();
-    const settle = (judgement: Judgement): void => {
+    giveCalls(late.signal, callsGivenTo(run));
+    const settle = (judgement: CriticJudgement): void => {
       clock.clearTimeout(timer);
       signal.removeEventListener('abort', abandon);
       resolve(judgement);

@@ -1,9 +1,9 @@
-import { type Change, changesOf, planFor } from './plan.ts';
+import { type BaseChange, changesOf, planFor } from './plan.ts';
 import { previewOf } from './preview.ts';
 import { type ProposedWrites, proposedWritesOf, type WriteSnapshot } from './proposed-write.ts';
 import { fileInsideRoot } from './root/paths.ts';
 import type { Root } from './root/root.ts';
-import type { Worker } from './root-lock.ts';
+import type { LockOwner } from './root-lock.ts';
 import { inRoot, prune, thisWorker, transact } from './transaction.ts';
 import { changesIn, type FileChange, type RewoundWrites, rewindWith } from './undo.ts';
 
@@ -40,7 +40,7 @@ const nothing: AppliedWrites = { files: [], rewind: async () => ({ files: [] }) 
 
 /** @internal */
 /** An answer may come from a cloned file, whose paths no file tool has checked. */
-async function checkProposals(root: Root, changes: readonly Change[]): Promise<void> {
+async function checkProposals(root: Root, changes: readonly BaseChange[]): Promise<void> {
   for (const { path } of changes) await root.checkAllowed(fileInsideRoot(path));
 }
 
@@ -61,7 +61,7 @@ function withWarning(file: FileChange, warning: string | undefined): FileChange 
 /** As `applyWrites`, by a worker that the caller gives. @internal */
 export async function applyWith(
   response: ProposedWrites,
-  place: { readonly root: string; readonly worker: Worker },
+  place: { readonly root: string; readonly worker: LockOwner },
 ): Promise<AppliedWrites> {
   const proposedWrites = proposedWritesOf('applyWrites', response);
   const changes = changesOf(proposedWrites);

@@ -3,9 +3,9 @@ import { versionOf } from './content-version.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
 import { type RecordedCalls, replayInto } from './replay.ts';
 import { type Listing, listFolder, MAX_ENTRIES } from './root/listing.ts';
-import { fileInsideRoot, quoted } from './root/paths.ts';
+import { fileInsideRoot, quotedPath } from './root/paths.ts';
 import { Root } from './root/root.ts';
-import { FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite, WriteQueue } from './write-queue.ts';
+import { EditQueue, FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite } from './write-queue.ts';
 
 /** A file as its model sees it. */
 interface FileText {
@@ -32,7 +32,7 @@ export class Overlay {
   readonly #root: string;
   readonly #checkpoint: string | undefined;
   #opening: Promise<Root> | undefined;
-  #queue = new WriteQueue();
+  #queue = new EditQueue();
   /** The end of all calls so far. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -68,7 +68,7 @@ export class Overlay {
       const onDisk = await listFolder(place, root);
       const prefix = place.path === '' ? '' : `${place.path}/`;
       const queued = [...this.#queue.files()].filter((path) => path.startsWith(prefix));
-      if (!onDisk && queued.length === 0) throw new FileRefusedError(`there is no folder ${quoted(place.path)}`);
+      if (!onDisk && queued.length === 0) throw new FileRefusedError(`there is no folder ${quotedPath(place.path)}`);
       const kept = (onDisk?.entries ?? []).filter((entry) => this.#queue.contentOf(entry) !== null);
       const entries = [...new Set([...kept, ...queued.flatMap((path) => withFolders(path, prefix))])].sort();
       return { entries: entries.slice(0, MAX_ENTRIES), isCut: onDisk?.isCut || entries.length > MAX_ENTRIES };
@@ -85,19 +85,19 @@ export class Overlay {
    * model got are in the record.
    */
   replay(record: RecordedCalls): void {
-    this.#queue = new WriteQueue();
+    this.#queue = new EditQueue();
     replayInto(this.#queue, record);
   }
 
   async #read(root: Root, path: string): Promise<FileText> {
     const queued = this.#queue.contentOf(path);
-    if (queued === null) throw new FileRefusedError(`there is no file ${quoted(path)}: its deletion is queued`);
+    if (queued === null) throw new FileRefusedError(`there is no file ${quotedPath(path)}: its deletion is queued`);
     if (queued !== undefined) return { path, content: queued, version: this.#queue.baseOf(path) ?? null };
     const { stats } = await root.file(path);
     await root.checkAllowed(path);
     if (stats && stats.size > MAX_FILE_BYTES) throw tooLarge(path);
     const bytes = await root.read(path);
-    if (!bytes) throw new FileRefusedError(`there is no file ${quoted(path)}`);
+    if (!bytes) throw new FileRefusedError(`there is no file ${quotedPath(path)}`);
     const content = textOf(path, bytes);
     this.#queue.saw(path, versionOf(bytes));
     return { path, content, version: this.#queue.baseOf(path) ?? null };
@@ -114,14 +114,16 @@ export class Overlay {
 
   #checkIsThere(path: string, base: string | null): void {
     const isQueued = this.#queue.contentOf(path) !== undefined;
-    if (!isQueued && base === null) throw new FileRefusedError(`there is no file ${quoted(path)}`);
+    if (!isQueued && base === null) throw new FileRefusedError(`there is no file ${quotedPath(path)}`);
   }
 
   /** The disk was already checked; a queued file may conflict, too. */
   #checkIsNoFolder(path: string): void {
     for (const other of this.#queue.files()) {
       if (!other.startsWith(`${path}/`) && !path.startsWith(`${other}/`)) continue;
-      throw new FileRefusedError(`${quoted(path)} is refused: ${quoted(other)} is queued, and a file is not a folder`);
+      throw new FileRefusedError(
+        `${quotedPath(path)} is refused: ${quotedPath(other)} is queued, and a file is not a folder`,
+      );
     }
   }
 
@@ -149,7 +151,7 @@ function refuse(error: unknown): never {
 
 function checkText(path: string, content: unknown): void {
   if (typeof content !== 'string' || !content.isWellFormed()) {
-    throw new FileRefusedError(`the content for ${quoted(String(path))} is not text`);
+    throw new FileRefusedError(`the content for ${quotedPath(String(path))} is not text`);
   }
   if (Buffer.byteLength(content) > MAX_FILE_BYTES) throw tooLarge(String(path));
 }
@@ -162,12 +164,12 @@ function textOf(path: string, bytes: Buffer): string {
   } catch {
     // It is not UTF-8.
   }
-  throw new FileRefusedError(`${quoted(path)} is not UTF-8 text, and is not shown`);
+  throw new FileRefusedError(`${quotedPath(path)} is not UTF-8 text, and is not shown`);
 }
 
 function tooLarge(path: string): FileRefusedError {
   return new FileRefusedError(
-    `${quoted(path)} is refused: more than ${MAX_FILE_BYTES >> 10} KB in one file is too much`,
+    `${quotedPath(path)} is refused: more than ${MAX_FILE_BYTES >> 10} KB in one file is too much`,
   );
 }
 

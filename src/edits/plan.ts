@@ -1,11 +1,11 @@
 import { versionOf } from './content-version.ts';
 import { WriteConflictError } from './errors.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
-import { quoted } from './root/paths.ts';
-import type { Place, Root } from './root/root.ts';
+import { quotedPath } from './root/paths.ts';
+import type { FilePlace, Root } from './root/root.ts';
 
 /** A change to one file. */
-export interface Change {
+export interface BaseChange {
   readonly path: string;
   /** The SHA-256 of the new bytes; null = the file is deleted. */
   readonly after: string | null;
@@ -18,7 +18,7 @@ export interface Change {
 }
 
 /** A possible change, and the file that it was checked against. */
-export interface PlannedChange extends Change, Pick<Place, 'at'> {
+export interface PlannedChange extends BaseChange, Pick<FilePlace, 'at'> {
   readonly before: { readonly version: string; readonly mode: number } | null;
 }
 
@@ -26,12 +26,12 @@ export interface PlannedChange extends Change, Pick<Place, 'at'> {
  * Converts proposed writes into file changes: path, new bytes, version before and after.
  * @throws {TypeError} if it is not a list of writes
  */
-export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
+export function changesOf(writes: readonly WriteSnapshot[]): BaseChange[] {
   return writes.map(({ path, content, delete: isDeletion, base }) => {
     const isText = typeof content === 'string' && content.isWellFormed();
     if (!isText || !['string', 'object', 'undefined'].includes(typeof base)) {
       throw new TypeError(
-        `the proposed write to ${quoted(String(path))} has no text as its content, or no version as its base`,
+        `the proposed write to ${quotedPath(String(path))} has no text as its content, or no version as its base`,
       );
     }
     const bytes = Buffer.from(content);
@@ -51,7 +51,7 @@ export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
  */
 export async function planFor(
   root: Root,
-  changes: readonly Change[],
+  changes: readonly BaseChange[],
   fold = (path: string) => path,
 ): Promise<readonly PlannedChange[]> {
   const planned: PlannedChange[] = [];
@@ -76,14 +76,14 @@ function refuseOverlaps(paths: readonly string[]): void {
   const seen = new Set<string>();
   for (const path of paths) {
     if (seen.has(path))
-      throw new WriteConflictError(`two changes are for ${quoted(path)}; nothing was written, keep one`);
+      throw new WriteConflictError(`two changes are for ${quotedPath(path)}; nothing was written, keep one`);
     seen.add(path);
   }
   for (const path of paths) {
     const above = foldersAbove(path).find((folder) => seen.has(folder));
     if (above === undefined) continue;
     throw new WriteConflictError(
-      `${quoted(above)} would be a file, and also a folder with ${quoted(path)} in it; keep one`,
+      `${quotedPath(above)} would be a file, and also a folder with ${quotedPath(path)} in it; keep one`,
     );
   }
 }
@@ -97,5 +97,5 @@ export function foldersAbove(path: string): string[] {
 function listed(paths: readonly string[]): string {
   const most = 10;
   const rest = paths.length > most ? ` and ${paths.length - most} more` : '';
-  return `${paths.slice(0, most).map(quoted).join(', ')}${rest}`;
+  return `${paths.slice(0, most).map(quotedPath).join(', ')}${rest}`;
 }

@@ -5,7 +5,7 @@ import { type FileSystem, withFile } from '../files/file-system.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteOutsideRootError } from './errors.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';
-import { quoted } from './root/paths.ts';
+import { quotedPath } from './root/paths.ts';
 import type { Root } from './root/root.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
 import type { Manifest } from './undo-manifest.ts';
@@ -103,7 +103,7 @@ async function restore(log: UndoLog, undo: ReadyUndo, { i, at }: { i: number; at
 async function lookAgain(root: Root, path: string, version: string | null): Promise<void> {
   const bytes = await root.read(path);
   if ((bytes ? versionOf(bytes) : null) === version) return;
-  throw new WriteConflictError(`${quoted(path)} was changed while the writes were applied; they were undone`);
+  throw new WriteConflictError(`${quotedPath(path)} was changed while the writes were applied; they were undone`);
 }
 
 /**
@@ -141,7 +141,7 @@ function ignoreAbsentFolder(error: unknown): void {
 
 function editedSince(path: string, { folder }: ReadyUndo, cause?: unknown): WriteConflictError {
   return new WriteConflictError(
-    `${quoted(path)} was changed after a process died while it applied writes, so they cannot be undone; ` +
+    `${quotedPath(path)} was changed after a process died while it applied writes, so they cannot be undone; ` +
       `compare the files with the old ones in ${folder}, then delete that folder to keep the files as they are`,
     { cause },
   );

@@ -2,7 +2,7 @@ import type { JsonValue, Message, ToolOutput } from '../index.ts';
 import type { OpenStep } from '../kit.ts';
 import { isObject } from '../values/json.ts';
 import { toolCallsOf, toolResultsOf } from '../values/message.ts';
-import type { WriteQueue } from './write-queue.ts';
+import type { EditQueue } from './write-queue.ts';
 
 /** The calls of a stored run, for example a `RunCheckpoint`. */
 export interface RecordedCalls {
@@ -21,13 +21,13 @@ interface Answered {
  * Repeats recorded calls of the file tools on a write queue, so that a resumed run has its proposed changes again. Failed
  * calls changed nothing.
  */
-export function replayInto(queue: WriteQueue, { messages, openStep }: RecordedCalls): void {
+export function replayInto(queue: EditQueue, { messages, openStep }: RecordedCalls): void {
   for (const step of finishedSteps(messages)) replayStep(queue, step);
   if (openStep) replayStep(queue, answeredOf(openStep));
 }
 
 /** The calls of one step run in parallel, and after a crash in any order: so the changes are numbered. */
-function replayStep(queue: WriteQueue, step: readonly Answered[]): void {
+function replayStep(queue: EditQueue, step: readonly Answered[]): void {
   const calls = step.map(({ name, input, output }) => ({ name, input, result: resultOf(output) }));
   for (const { name, input, result } of calls.sort((a, b) => changeOf(a.result) - changeOf(b.result))) {
     if (result) replayCall(queue, { name, input, result });
@@ -36,10 +36,7 @@ function replayStep(queue: WriteQueue, step: readonly Answered[]): void {
 
 type Result = { readonly path: string } & { readonly [key: string]: unknown };
 
-function replayCall(
-  queue: WriteQueue,
-  { name, input, result }: { name: string; input: unknown; result: Result },
-): void {
+function replayCall(queue: EditQueue, { name, input, result }: { name: string; input: unknown; result: Result }): void {
   const { path, version, base } = result;
   const change = changeOf(result);
   if (name === 'read_file' && isVersion(version)) queue.saw(path, version);

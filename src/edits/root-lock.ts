@@ -7,7 +7,7 @@ import { isDeadOwner } from '../store/owner.ts';
 import { WriteFailedError } from './errors.ts';
 
 /** @internal A file system, and the owner of locks. Tests replace both. */
-export interface Worker {
+export interface LockOwner {
   readonly files: FileSystem;
   /** A new name each time: two calls of one process exclude each other, too. */
   newOwner(): string;
@@ -31,7 +31,7 @@ const OWNER = '.owner';
  * @internal
  */
 export async function exclusively<T>(
-  { files, newOwner, waitMs = WAIT_MS }: Worker,
+  { files, newOwner, waitMs = WAIT_MS }: LockOwner,
   folder: string,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -80,7 +80,7 @@ async function sweep(files: FileSystem, folder: string, locks: Locks): Promise<v
 async function isLeft(files: FileSystem, ownerFile: string): Promise<boolean> {
   const owner = (await files.readWhole(ownerFile)).toString();
   if (owner.endsWith(basename(ownerFile, OWNER))) return isGone(owner);
-  return Date.now() - (await files.changedAt(ownerFile)) > WAIT_MS;
+  return Date.now() - (await files.readChangeTime(ownerFile)) > WAIT_MS;
 }
 
 /** Whether it is possible to check the owner: not if its process is in another container or on another host. */

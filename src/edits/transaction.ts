@@ -5,17 +5,17 @@ import { diskFiles } from '../files/file-system.ts';
 import { newOwner } from '../store/owner.ts';
 import { WriteConflictError, WriteFailedError, WriteOutsideRootError } from './errors.ts';
 import { hasPawlFolder, ownFolder, pawlFolderIn, removeUnused } from './pawl-folder.ts';
-import { type Change, planFor } from './plan.ts';
+import { type BaseChange, planFor } from './plan.ts';
 import { install, missingFolders, putBack, removeFolders, type Site } from './replace-files.ts';
 import { Root } from './root/root.ts';
-import { exclusively, type Worker } from './root-lock.ts';
+import { exclusively, type LockOwner } from './root-lock.ts';
 import { type ReadyUndo, type Undo, UndoLog } from './undo-log.ts';
 
 /** How many applies can be undone, one after the other. */
 const MAX_UNDOS = 20;
 
 /** The file system of this machine and this process, as the worker of apply and rewind. */
-export const thisWorker: Worker = { files: diskFiles, newOwner };
+export const thisWorker: LockOwner = { files: diskFiles, newOwner };
 
 /** A root that is locked by this call and has no incomplete work. */
 interface Session extends Site {
@@ -29,7 +29,7 @@ interface Session extends Site {
  * @throws {WRITE_FAILED} and our own errors of the work
  */
 export async function inRoot<T>(
-  { root: path, worker }: { readonly root: string; readonly worker: Worker },
+  { root: path, worker }: { readonly root: string; readonly worker: LockOwner },
   before: (root: Root) => Promise<T | undefined>,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
@@ -61,7 +61,7 @@ export async function inRoot<T>(
  */
 export async function transact(
   { root, log, fold }: Session,
-  changes: readonly Change[],
+  changes: readonly BaseChange[],
   rewinds?: number,
 ): Promise<ReadyUndo | undefined> {
   const plan = await planFor(root, changes, fold);

@@ -7,7 +7,7 @@ import { withFile } from '../files/file-system.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteFailedError } from './errors.ts';
 import type { PlannedChange } from './plan.ts';
-import { quoted } from './root/paths.ts';
+import { quotedPath } from './root/paths.ts';
 import { type Manifest, parseManifest } from './undo-manifest.ts';
 
 /** The data that undoes one apply: a folder with a manifest and the old bytes. */
@@ -89,14 +89,14 @@ export class UndoLog {
     const bytes = await this.files.readWhole(path);
     if (versionOf(bytes) === manifest.files[i]?.before?.version) return bytes;
     throw new WriteFailedError(
-      `${path} is damaged: it should hold the old bytes of ${quoted(manifest.files[i]?.path ?? '')}`,
+      `${path} is damaged: it should hold the old bytes of ${quotedPath(manifest.files[i]?.path ?? '')}`,
     );
   }
 
   /** The manifest is deleted first: without a manifest an undo is known to be incomplete. */
   async discard({ folder }: Undo): Promise<void> {
     const { files } = this;
-    if ((await orAbsent(files.changedAt(folder))) === undefined) return;
+    if ((await orAbsent(files.readChangeTime(folder))) === undefined) return;
     await files.remove(join(folder, MANIFEST));
     await files.syncFolder(folder);
     await files.removeFolder(folder);
@@ -107,7 +107,7 @@ export class UndoLog {
     const { files } = this;
     const bytes = await files.readWhole(at);
     if (versionOf(bytes) !== before.version) {
-      throw new WriteConflictError(`${quoted(path)} is being changed right now; nothing was written, try again`);
+      throw new WriteConflictError(`${quotedPath(path)} is being changed right now; nothing was written, try again`);
     }
     await withFile(files.open(join(undo.folder, String(i)), 'create'), async (file) => {
       await file.write(bytes, 0);

@@ -1,7 +1,7 @@
 import { WriteConflictError } from './errors.ts';
-import type { Change } from './plan.ts';
-import { quoted } from './root/paths.ts';
-import type { Worker } from './root-lock.ts';
+import type { BaseChange } from './plan.ts';
+import { quotedPath } from './root/paths.ts';
+import type { LockOwner } from './root-lock.ts';
 import { finishRewind, inRoot, thisWorker, transact } from './transaction.ts';
 import type { ReadyUndo, UndoLog } from './undo-log.ts';
 import type { UndoneFile } from './undo-manifest.ts';
@@ -39,7 +39,7 @@ export function rewind(root: string): Promise<RewoundWrites> {
 
 /** As `rewind`, by a worker of the caller. @param id the apply to undo; absent = the newest @internal */
 export function rewindWith(
-  place: { readonly root: string; readonly worker: Worker },
+  place: { readonly root: string; readonly worker: LockOwner },
   id?: string,
 ): Promise<RewoundWrites> {
   const nothing = () => new WriteConflictError(nothingIn(place.root, id));
@@ -73,7 +73,7 @@ async function newest(log: UndoLog, id: string | undefined): Promise<ReadyUndo |
   return ready.findLast(({ manifest }) => id === undefined || manifest.id === id);
 }
 
-function inverseOf(log: UndoLog, undo: ReadyUndo): Change[] {
+function inverseOf(log: UndoLog, undo: ReadyUndo): BaseChange[] {
   return undo.manifest.files.map(({ path, before, after }, i) => ({
     path,
     base: after,
@@ -84,6 +84,6 @@ function inverseOf(log: UndoLog, undo: ReadyUndo): Change[] {
 }
 
 function nothingIn(root: string, id: string | undefined): string {
-  if (id === undefined) return `there is nothing to rewind in ${quoted(root)}`;
-  return `these writes can no longer be rewound in ${quoted(root)}: they were rewound, or 20 others were applied since`;
+  if (id === undefined) return `there is nothing to rewind in ${quotedPath(root)}`;
+  return `these writes can no longer be rewound in ${quotedPath(root)}: they were rewound, or 20 others were applied since`;
 }

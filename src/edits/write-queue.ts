@@ -1,6 +1,6 @@
 import { versionOf } from './content-version.ts';
 import type { WriteSnapshot } from './proposed-write.ts';
-import { quoted } from './root/paths.ts';
+import { quotedPath } from './root/paths.ts';
 
 /** The error with which a file tool refuses a call; the model reads the message. */
 export class FileRefusedError extends Error {
@@ -35,7 +35,7 @@ export interface QueuedWrite {
  * The files that one model has read, and the changes that it has proposed, in memory. It does not use the disk: equal calls
  * give equal queues.
  */
-export class WriteQueue {
+export class EditQueue {
   readonly #bases = new Map<string, string | null>();
   readonly #contents = new Map<string, QueuedContent>();
   #bytes = 0;
@@ -103,7 +103,7 @@ export class WriteQueue {
     if (this.#bytes + sizeOf(content) - this.#sizeAt(path) <= MAX_QUEUED_BYTES) return;
     const most = MAX_QUEUED_BYTES >> 20;
     throw new FileRefusedError(
-      `${quoted(path)} is not queued: all queued changes together may have at most ${most} MB`,
+      `${quotedPath(path)} is not queued: all queued changes together may have at most ${most} MB`,
     );
   }
 

@@ -14,7 +14,7 @@ import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
 import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/workflow.ts';
-import { admit } from './drive/admit.ts';
+import { admitRun } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
 import { type DueRunsOptions, listDueRuns } from './drive/due-runs.ts';
@@ -42,7 +42,7 @@ import {
 } from './lifecycle/stored/explain.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
 import { type ForkOptions, forkRun } from './lifecycle/stored/fork.ts';
-import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
+import { type HistoryFilter, history, type MessagesOptions, messagesOfRun } from './lifecycle/stored/history.ts';
 import { insidePartsOf } from './lifecycle/stored/import-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
 import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
@@ -113,7 +113,7 @@ export interface Executor {
    */
   list(options?: ListRunsOptions): Promise<readonly ListedRun[]>;
   /**
-   * A page of the open waits: of runs that are live in this process, then of stored runs, also those that rest and those that
+   * A page of the open waits: of runs that are live in this process, then of stored runs, also suspended ones and those that
    * live in another process. It reads the heads of records, and no transcripts. Like `list`, it is not a snapshot.
    * @throws {TypeError} for invalid options; the store's own error if its list cannot be read
    * @example
@@ -174,7 +174,7 @@ export interface Executor {
   /** The summary of one live run. */
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /**
-   * Continues the runs of earlier processes, and the resting ones that are due. Resolves when every listed run was started or
+   * Continues the runs of earlier processes, and the suspended ones that are due. Resolves when every listed run was started or
    * parked, or the signal is aborted. From then on this executor takes up runs that become due, each `defaults.dueMs`; that
    * keeps no process alive, unless `follow` is set: then it resolves at the shutdown.
    * @throws the store's own error if its list cannot be read: the runs started before continue, so call it again
@@ -237,6 +237,7 @@ export interface Executor {
    * Continues a run that ended badly (error, limit, cancel, kill) after its last recorded step, here. It is the same run: its results,
    * finished phases, keys, usage and spend stay, and no `once` call that had begun is made again. Its limits begin again; the budget is
    * asked as it stands now. A parked run is unparked; one that waits for its model asks it; any other that has not ended is left as it is.
+   * The journal keeps the person of `by`.
    * @returns its handle, as `start` does
    * @throws {RUN_ENDED} for a run that has its answer, a child, a turn of a thread, a run of a host's machine
    * @throws {RECORD_GONE} if its record is not kept any more @throws {RUN_NOT_FOUND}
@@ -246,7 +247,7 @@ export interface Executor {
    * const run = await executor.retry('order-17'); // the key is mended
    * console.log((await run.result).status);
    */
-  retry(runId: string): Promise<Run>;
+  retry(runId: string, options?: ParkOptions): Promise<Run>;
   /**
    * Starts another run with the first steps of a stored one: live, waiting, parked or ended. The origin does not change. Keys, waits,
    * children, usage and limits of the fork are its own. What was said or decided after the cut is not carried over.
@@ -333,7 +334,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   ): Promise<Run<Data>> => {
     const isLater = readProperty(options, 'drive') === 'later';
     const call = { invocation, options };
-    const begun = isLater ? admit({ services, followed }, agent, call) : startRun(services, agent, call);
+    const begun = isLater ? admitRun({ services, followed }, agent, call) : startRun(services, agent, call);
     return begun as Promise<Run<Data>>;
   };
   const executor: Executor & ExecutorInside = {
@@ -347,7 +348,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),
     history: (filter = {}) => history(services, filter),
-    messages: (runId, messagesOptions = {}) => messagesOf(services, runId, messagesOptions),
+    messages: (runId, messagesOptions = {}) => messagesOfRun(services, runId, messagesOptions),
     erase: (runId) => erase(services, runId),
     runs: registry.runs,
     ...watchOver(services, fleet),
@@ -369,7 +370,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (runId, options = {}) => unpark(services, runId, options),
     fork: async (runId, forkOptions) => forkRun(services, checkRunId(runId), forkOptions),
-    retry: async (runId) => retryRun(services, checkRunId(runId)),
+    retry: async (runId, options = {}) => retryRun(services, checkRunId(runId), options),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: ((...given: readonly unknown[]) => controlFrom(services, given)) as Executor['control'],
     thread: (id, threadOptions) => threadOf(services, id, threadOptions as ThreadOptions),

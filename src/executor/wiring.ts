@@ -7,7 +7,7 @@ import { shutdown } from './fleet/shut-down.ts';
 import type { Config } from './host/config.ts';
 import { SignalSwitch } from './host/process-signals.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
-import { hasEnded, scheduledRun } from './lifecycle/scheduled-run.ts';
+import { hasScheduledEnded, startScheduled } from './lifecycle/scheduled-run.ts';
 import { startRun } from './lifecycle/start.ts';
 import { endChild } from './lifecycle/stored/cancel-stored.ts';
 import { startTurn } from './lifecycle/threads/begin-turn.ts';
@@ -53,8 +53,8 @@ function schedulerOf(config: Config, services: () => ExecutorServices): Schedule
   if (!schedules || !store?.schedules) return undefined;
   return new Scheduler(schedules, {
     ...{ store: store.schedules, clock, random, warn, deployment, ms: defaults.portMs },
-    recordOf: (run, of) => scheduledRun(services(), run, of),
-    hasEnded: (runId) => hasEnded(services(), runId),
+    recordOf: (run, of) => startScheduled(services(), run, of),
+    hasEnded: (runId) => hasScheduledEnded(services(), runId),
     redacted: (text) => recordedText(services(), text),
     admitted: (runId) => {
       config.hints.tell(runId);

@@ -1,8 +1,8 @@
 import { dirname, resolve } from 'node:path';
 import { writeAtomically } from '../files/atomic-write.ts';
-import { orAbsent, storeError } from '../files/errors.ts';
+import { fileError, orAbsent } from '../files/errors.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
+import { type Checkpoint, decodeFanOut, encodeFanOut } from './checkpoint.ts';
 
 /**
  * Replaces a checkpoint file atomically: a reader sees the old checkpoint or the new one. When it resolves, the disk has the
@@ -13,9 +13,9 @@ export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Prom
   // The path must stay the same if the host changes its working folder.
   const file = resolve(path);
   await diskFiles.makeFolder(dirname(file)).catch((error: unknown) => {
-    throw storeError(error, path);
+    throw fileError(error, path);
   });
-  await writeText(diskFiles, file, encodeCheckpoint(checkpoint));
+  await writeText(diskFiles, file, encodeFanOut(checkpoint));
 }
 
 /**
@@ -31,9 +31,9 @@ export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
 export async function readCheckpoint(files: FileSystem, path: string): Promise<Checkpoint | null> {
   try {
     const bytes = await orAbsent(files.readWhole(path));
-    return bytes === undefined ? null : decodeCheckpoint(bytes, path);
+    return bytes === undefined ? null : decodeFanOut(bytes, path);
   } catch (error) {
-    throw storeError(error, path);
+    throw fileError(error, path);
   }
 }
 
@@ -45,7 +45,7 @@ export async function writeText(files: FileSystem, path: string, text: string): 
   try {
     await writeAtomically({ files, temporaryFor }, path, (file) => file.write(Buffer.from(text), 0));
   } catch (error) {
-    throw storeError(error, path);
+    throw fileError(error, path);
   }
 }
 

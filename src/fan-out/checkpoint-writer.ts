@@ -1,7 +1,7 @@
 import { createStore } from '@xstate/store';
 import type { FileSystem } from '../files/file-system.ts';
 import { change, type Writable } from '../run/change.ts';
-import { type Checkpoint, encodeCheckpoint, inOrder } from './checkpoint.ts';
+import { type Checkpoint, encodeFanOut, inOrder } from './checkpoint.ts';
 import { readCheckpoint, writeText } from './checkpoint-file.ts';
 import { FanOutConflictError } from './errors.ts';
 import { FileClaim } from './file-claim.ts';
@@ -190,7 +190,7 @@ export class CheckpointWriter {
     await this.open();
     const claim = await this.#claiming;
     await claim?.during(() => {
-      const text = encodeCheckpoint(this.checkpoint(), (snapshot) => this.#textOf(snapshot));
+      const text = encodeFanOut(this.checkpoint(), (snapshot) => this.#textOf(snapshot));
       return writeText(this.#options.files, this.#subject.path, text);
     });
   }

@@ -80,7 +80,7 @@ export function inOrder<R extends { readonly modelId: string }>(
  * @param encode may cache the texts of responses that do not change
  * @throws {NOT_JSON} for a number that JSON cannot hold, and for an invalid timestamp
  */
-export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
+export function encodeFanOut({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
   const { version, prompt, adapterIds, verbose, ranking, birth, end } = rest;
   const timestamp = writtenTime('timestamp', rest.timestamp);
   const head = JSON.stringify({ version, prompt, timestamp, adapter_ids: adapterIds, verbose, birth, ...onDisk(end) });
@@ -126,7 +126,7 @@ function timeFrom(value: unknown): string | undefined {
  * @param where the path, for error messages
  * @throws {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW}
  */
-export function decodeCheckpoint(source: string | Uint8Array, where: string): Checkpoint {
+export function decodeFanOut(source: string | Uint8Array, where: string): Checkpoint {
   const corrupt = (what: string) =>
     new CheckpointCorruptError(
       `${where} is not a checkpoint of a fan-out: ${what}; restore it from a copy, or remove it`,

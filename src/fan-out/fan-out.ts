@@ -6,8 +6,8 @@ import { guarded } from '../executor/host/guard.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/errors.ts';
-import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
-import { Session } from './session.ts';
+import { checkFanOut, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
+import { FanOutSession } from './session.ts';
 
 /** How long an interrupted model waits for its calls with effects, ms. */
 const LEAVE_MS = 7_500;
@@ -31,8 +31,8 @@ const LEAVE_MS = 7_500;
  * for (const { modelId, text } of responses) console.log(modelId, text)
  */
 export async function fanOut(options: FanOutOptions): Promise<FanOutResult> {
-  checkOptions(options);
-  const session = new Session({ ...options, ...placesOf(options) });
+  checkFanOut(options);
+  const session = new FanOutSession({ ...options, ...placesOf(options) });
   const inspect = guarded('inspect', options.inspect, session.warn);
   const failure: { error?: unknown } = {};
   const actor = createActor(chartOf(session, failure), {
@@ -64,7 +64,7 @@ function placesOf({ path, root }: FanOutOptions): Pick<FanOutOptions, 'path' | '
 type FanOutActor = ActorRefFrom<ReturnType<typeof fanOutMachine>>;
 
 /** The chart with the session's actors: the run of each model, and what happens before and after. */
-function chartOf(session: Session, failure: { error?: unknown }) {
+function chartOf(session: FanOutSession, failure: { error?: unknown }) {
   const models = session.agents.map((agent, place) => [`model(${place})`, session.executor.logic(agent)]);
   return fanOutMachine(session.agents).provide({
     actors: {
@@ -87,11 +87,11 @@ function chartOf(session: Session, failure: { error?: unknown }) {
 
 /** Timers on the caller's clock, which XState's own timers do not use. */
 class Timers {
-  readonly #session: Session;
+  readonly #session: FanOutSession;
   readonly #actor: FanOutActor;
   readonly #timers = new Map<number, unknown>();
 
-  constructor(session: Session, actor: FanOutActor) {
+  constructor(session: FanOutSession, actor: FanOutActor) {
     this.#session = session;
     this.#actor = actor;
   }
@@ -101,14 +101,14 @@ class Timers {
     const { deadlineMs = DEADLINE_MS } = this.#session.options;
     this.#session.clock.clearTimeout(this.#timers.get(place));
     if (event.type === 'model.asked') {
-      this.#session.begun(place, event.invocation);
+      this.#session.noteBegun(place, event.invocation);
       this.#after(place, deadlineMs, () => {
         const overdue = new DeadlineExceededError(`the model took longer than ${deadlineMs} ms (deadlineMs)`);
         const cause = toErrorData(new ShutdownError('the model exceeded its deadline', { cause: overdue }));
         this.#actor.send({ type: 'model.overdue', place, cause });
       });
     } else if (event.type === 'model.ended') {
-      this.#session.ended(event);
+      this.#session.noteEnded(event);
     } else {
       this.#after(place, LEAVE_MS, () => this.#actor.send({ type: 'leave.overdue', place }));
     }

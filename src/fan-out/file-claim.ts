@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { storeError } from '../files/errors.ts';
+import { fileError } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { withFile } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
@@ -83,7 +83,7 @@ export class FileClaim {
       return claim;
     } catch (error) {
       claim.#forget();
-      throw storeError(error, path);
+      throw fileError(error, path);
     }
   }
 
@@ -119,7 +119,7 @@ export class FileClaim {
       await this.#files.remove(this.lockPath);
       owners.delete(this.#key);
     } catch (error) {
-      throw storeError(error, this.#key);
+      throw fileError(error, this.#key);
     }
   }
 

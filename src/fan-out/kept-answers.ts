@@ -1,12 +1,12 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { pawlFolder } from '../edits/pawl-folder.ts';
-import { storeError } from '../files/errors.ts';
+import { fileError } from '../files/errors.ts';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
 import { sha256 } from '../values/digest.ts';
 import { hasCode } from '../values/error-data.ts';
-import { type Checkpoint, encodeCheckpoint, type FanOutEnd } from './checkpoint.ts';
+import { type Checkpoint, encodeFanOut, type FanOutEnd } from './checkpoint.ts';
 import { loadCheckpoint, writeText } from './checkpoint-file.ts';
 import { type CheckpointSubject, CheckpointWriter } from './checkpoint-writer.ts';
 import type { Ranking } from './ranking.ts';
@@ -69,13 +69,13 @@ export class KeptAnswers {
       // Records without a file belong to a fan-out that has ended: no call continues them.
       if (this.#writer.isNew) await this.records.clear();
     } catch (error) {
-      throw storeError(error, this.#subject.path);
+      throw fileError(error, this.#subject.path);
     }
   }
 
   async #makePawlFolder(project: string): Promise<void> {
     await diskFiles.makeFolder(project).catch((error: unknown) => {
-      throw storeError(error, this.#subject.path);
+      throw fileError(error, this.#subject.path);
     });
     await pawlFolder(project);
   }
@@ -84,7 +84,7 @@ export class KeptAnswers {
    * The end of an earlier call of the same request and path. A checkpoint file is an unfinished fan-out, which goes first.
    * @returns undefined if no such end is kept @throws what `loadCheckpoint` throws
    */
-  async ended({ instructions, keptMs }: KeptRequest): Promise<KeptEnd | undefined> {
+  async findEnd({ instructions, keptMs }: KeptRequest): Promise<KeptEnd | undefined> {
     if (!this.#writer.isNew) return undefined;
     const path = join(this.#home, '.pawl', ANSWERS);
     const found = await loadCheckpoint(path);
@@ -127,9 +127,9 @@ export class KeptAnswers {
    * @param warn called for damaged records: their models start again
    * @throws {STORE_UNAVAILABLE} … because models whose records are only unreachable must not be paid for twice
    */
-  async unfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
+  async listUnfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
     const found = new Map<string, RunCheckpoint>();
-    for (const [modelId, runId] of await this.records.unfinished(warn)) {
+    for (const [modelId, runId] of await this.records.listUnfinished(warn)) {
       try {
         const record = await this.records.take(executor, runId);
         if (record) found.set(modelId, record);
@@ -159,13 +159,13 @@ export class KeptAnswers {
       const end = { requestHash: this.#requestHash(instructions), endedAt: this.#clock.now(), ...judged };
       // What asks again from these answers is another fan-out.
       const { birth: _, ...checkpoint } = this.#writer.checkpoint();
-      await writeText(diskFiles, answers, encodeCheckpoint({ ...checkpoint, end }));
+      await writeText(diskFiles, answers, encodeFanOut({ ...checkpoint, end }));
       // After a crash here both files exist. The next call asks no model and removes the file.
       await rm(path, { force: true });
       await this.records.remove();
       return answers;
     } catch (error) {
-      throw storeError(error, path);
+      throw fileError(error, path);
     }
   }
 

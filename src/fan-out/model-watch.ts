@@ -64,7 +64,7 @@ export class ModelWatch {
   }
 
   /** A step is done. */
-  stepped({ iteration, usage, tools }: StepInfo): void {
+  noteStep({ iteration, usage, tools }: StepInfo): void {
     this.#steps = iteration;
     this.#usage = usage;
     this.#count(tools);

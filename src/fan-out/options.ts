@@ -122,7 +122,7 @@ export interface FanOutResult {
 }
 
 /** Checks the options of fanOut. @throws {TypeError} if an option is invalid */
-export function checkOptions(options: FanOutOptions): void {
+export function checkFanOut(options: FanOutOptions): void {
   checkKeys(options, optionKeys, { of: 'fanOut', foreign: earlierNames });
   const { prompt, models, tools, path, root, signal, deadlineMs, maxSteps, judge } = options;
   if (typeof prompt !== 'string' || prompt.trim() === '')

@@ -27,7 +27,7 @@ export class Records {
    * The newest record of each model that has one, by model id.
    * @param warn called for unreadable records: their model is not known
    */
-  async unfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {
+  async listUnfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {
     const runs = new Map<string, string>();
     // A look makes no file: the first run does.
     if (!existsSync(join(this.#dir, DATABASE))) return runs;

@@ -31,7 +31,7 @@ import {
 } from './snapshot.ts';
 
 /** One call of fanOut: the executor of its runs, the progress of each model, the judge, its files. */
-export class Session {
+export class FanOutSession {
   readonly options: FanOutOptions;
   readonly clock: Clock;
   readonly warn: Warn;
@@ -77,15 +77,14 @@ export class Session {
   /** Claims the file, and returns which models are left to ask. @throws errors of the claim and of reading the file */
   async open(): Promise<FanOutOpening> {
     await this.#kept?.open();
-    this.#end = await this.#endedBefore();
+    this.#end = await this.#findEnd();
     if (this.#end) return this.#asBefore(this.#end);
-    const notGoingOn = (runId: string, error: unknown) =>
-      this.warn('fan-out.run.unreadable', { runId, error: toErrorData(error) });
-    const unfinished = await this.#kept?.unfinished(this.executor, notGoingOn);
+    const notGoingOn = (runId: string, error: unknown) => this.warn('fan-out.run.unreadable', { runId, error });
+    const unfinished = await this.#kept?.listUnfinished(this.executor, notGoingOn);
     const invocations = this.watches.map((watch): Invocation | null => {
       const answered = this.#kept?.completed(watch.modelId);
       if (answered) {
-        this.#answered(answered);
+        this.#onAnswered(answered);
         return null;
       }
       const record = unfinished?.get(watch.modelId);
@@ -104,24 +103,24 @@ export class Session {
   }
 
   /** A file of answers that cannot be read is no end, and does not keep the models from being asked. */
-  async #endedBefore(): Promise<KeptEnd | undefined> {
+  async #findEnd(): Promise<KeptEnd | undefined> {
     if (this.options.fresh) return undefined;
     const request = { instructions: instructionsOf(this.options), keptMs: keptMs(this.options) };
-    return this.#kept?.ended(request).catch((error: unknown) => {
-      this.warn('fan-out.answers.unreadable', { error: toErrorData(error) });
+    return this.#kept?.findEnd(request).catch((error: unknown) => {
+      this.warn('fan-out.answers.unreadable', { error });
       return undefined;
     });
   }
 
   #asBefore(end: KeptEnd): FanOutOpening {
-    for (const response of end.responses) this.#answered(response);
+    for (const response of end.responses) this.#onAnswered(response);
     this.#choice.keep(end);
     this.#path = end.path;
     return { invocations: this.watches.map(() => null) };
   }
 
   /** The run of a model has started. Its handle exists as soon as its actor has started. */
-  begun(place: number, { runId = '' }: Invocation): void {
+  noteBegun(place: number, { runId = '' }: Invocation): void {
     const watch = this.#watchAt(place);
     watch.begin();
     const follow = async () => {
@@ -133,15 +132,15 @@ export class Session {
         this.#tell('onEvent', () => this.options.onEvent?.(watch.modelId, event));
       }
     };
-    const lost = (error: unknown) => this.warn('fan-out.events.lost', { runId, error: toErrorData(error) });
+    const lost = (error: unknown) => this.warn('fan-out.events.lost', { runId, error });
     this.#following.set(place, follow().catch(lost));
   }
 
   /** The run of a model has ended; its last deltas may not have arrived yet. */
-  ended({ place, output, cause }: Extract<FanOutEmitted, { type: 'model.ended' }>): void {
+  noteEnded({ place, output, cause }: Extract<FanOutEmitted, { type: 'model.ended' }>): void {
     const answer = async () => {
       await this.#following.get(place);
-      this.#answered(this.#watchAt(place).end(output, cause));
+      this.#onAnswered(this.#watchAt(place).end(output, cause));
     };
     this.#ending.push(answer());
   }
@@ -168,9 +167,9 @@ export class Session {
       this.#saveError = undefined;
     } catch (error) {
       this.#path = this.options.path;
-      this.#unsaved(error);
+      this.#onUnsaved(error);
     }
-    await this.#kept?.close().catch((error) => this.warn('fan-out.lock.kept', { error: toErrorData(error) }));
+    await this.#kept?.close().catch((error) => this.warn('fan-out.lock.kept', { error }));
   }
 
   /** In adapter order. A model that was not asked has the response of an earlier process. */
@@ -205,7 +204,7 @@ export class Session {
     };
   }
 
-  #answered(response: ModelResponse): void {
+  #onAnswered(response: ModelResponse): void {
     this.#responses.set(response.modelId, response);
     this.#tell('onResponse', () => this.options.onResponse?.(copyOf(response)));
   }
@@ -228,8 +227,8 @@ export class Session {
       clock: this.clock,
       onStep: (step) => {
         const watch = this.#byRun.get(step.runId);
-        watch?.stepped(step);
-        if (watch) this.#turned(watch);
+        watch?.noteStep(step);
+        if (watch) this.#onTurn(watch);
       },
       // The answer must be in the file before the run's record is deleted: a crash between the two loses nothing.
       onOutcome: async (outcome) => {
@@ -240,13 +239,13 @@ export class Session {
   }
 
   /** Steps do not wait for the file. */
-  #turned(watch: ModelWatch): void {
+  #onTurn(watch: ModelWatch): void {
     const snapshot = snapshotFromPartial(watch.modelId, watch.partial());
-    this.#kept?.put(inProgress(snapshot)).catch((error) => this.#unsaved(error));
+    this.#kept?.put(inProgress(snapshot)).catch((error) => this.#onUnsaved(error));
     this.#tell('onTurn', () => this.options.onTurn?.(copyOf(snapshot)));
   }
 
-  #unsaved(error: unknown): void {
+  #onUnsaved(error: unknown): void {
     this.#saveError = toErrorData(error);
     this.warn('fan-out.file.failed', { error: this.#saveError });
   }
@@ -255,7 +254,7 @@ export class Session {
     try {
       letGo(callback());
     } catch (error) {
-      this.warn('fan-out.callback.threw', { what, error: toErrorData(error) });
+      this.warn('fan-out.callback.threw', { what, error });
     }
   }
 }
@@ -304,7 +303,7 @@ function idsOf(
       given.add(id);
       return id;
     } catch (error) {
-      warn('fan-out.ids.invalid', { error: toErrorData(error) });
+      warn('fan-out.ids.invalid', { error });
       return crypto.randomUUID();
     }
   };

@@ -38,7 +38,7 @@ const advice: Readonly<Record<string, string>> = {
 };
 
 /** Converts an error of the file system for the caller of what keeps runs or answers at `path`. */
-export function storeError(error: unknown, path: string): unknown {
+export function fileError(error: unknown, path: string): unknown {
   if (error instanceof PawlError) return error;
   const options = { cause: error };
   const code = systemCode(error);

@@ -30,7 +30,7 @@ export interface FileSystem {
   /** Reads the whole of a small file. */
   readWhole(path: string): Promise<Buffer>;
   /** When a file last changed, by the wall clock, ms. */
-  changedAt(path: string): Promise<number>;
+  readChangeTime(path: string): Promise<number>;
   /** Lists the names in a folder, in no order. */
   names(folder: string): Promise<string[]>;
   /** Lists the folders in a folder, in no order; links do not count. */
@@ -69,7 +69,7 @@ export const diskFiles: FileSystem = {
   open: async (path, mode) =>
     new DiskFile(fs.openSync(path, flags[mode], mode === 'create-shared' ? 0o666 : PRIVATE_FILE)),
   readWhole,
-  changedAt: async (path) => fs.lstatSync(path).mtimeMs,
+  readChangeTime: async (path) => fs.lstatSync(path).mtimeMs,
   names: (folder) => readdir(folder),
   folders: async (folder) => {
     const found = await readdir(folder, { withFileTypes: true });

@@ -13,7 +13,7 @@ export function cursorText(place: object): string {
  * @param isPlace checks what was read: the text comes from a client
  * @throws {RequestError} BAD_REQUEST
  */
-export function placeIn<T>(
+export function placeInCursor<T>(
   text: string | undefined,
   isPlace: (place: Record<string, unknown>) => boolean,
 ): T | undefined {
@@ -43,7 +43,7 @@ export function limitIn(text: string | undefined): number {
 }
 
 /** A page of a list. */
-export interface Page<T> {
+export interface PageQuery<T> {
   readonly items: readonly T[];
   /** Where the next page begins; absent = there is none. A page may be short, or empty, and still have one. */
   readonly next?: string;

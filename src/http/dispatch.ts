@@ -3,7 +3,7 @@ import { type AuthorizeDetails, askHost } from './authorize.ts';
 import { readJson } from './body.ts';
 import { RequestError } from './problem.ts';
 import { type Call, checkForm, type Match, matchRoute, queryOf, type Route, type Served } from './route.ts';
-import { ownRun } from './run-access.ts';
+import { checkOwnRun } from './run-access.ts';
 import { checkContentType, checkSource } from './walls.ts';
 
 /**
@@ -42,7 +42,7 @@ async function run(
   const grant = await ask(named);
   const body = await bodyOf(served, request, route);
   if (route.of === 'run') {
-    const own = await ownRun(served, params.runId ?? '', grant);
+    const own = await checkOwnRun(served, params.runId ?? '', grant);
     return route.handle({ ...call, body, grant, details: named, run: own });
   }
   const more = route.detailsOf?.(body) ?? {};

@@ -38,7 +38,8 @@ export function localOnly(options: LocalOptions): Authorize {
   return (request) => {
     const from = address(request);
     // Next takes requests before it loads this code: such a request may come again.
-    if (from === undefined && isStarting()) throw new RequestError('STARTING', '', { 'retry-after': '1' });
+    if (from === undefined && isStarting())
+      throw new RequestError('STARTING', 'the request may be older than this code', { 'retry-after': '1' });
     const why = refusalOf(request, from);
     if (why === undefined) return grant;
     if (!told.has(why)) warn('http.local.refused', { why });

@@ -187,7 +187,7 @@ async function pipe(body: ReadableStream<Uint8Array>, outgoing: ServerResponse):
       const { done, value } = await reader.read();
       if (done) break;
       if (outgoing.destroyed) return;
-      if (!outgoing.write(value)) await drained(outgoing);
+      if (!outgoing.write(value)) await waitForDrain(outgoing);
     }
     outgoing.end();
   } finally {
@@ -195,7 +195,7 @@ async function pipe(body: ReadableStream<Uint8Array>, outgoing: ServerResponse):
   }
 }
 
-function drained(outgoing: ServerResponse): Promise<void> {
+function waitForDrain(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {
       outgoing.off('drain', over);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../values/json.ts';
 import { jsonAnswer, knownProblems } from './problem.ts';
 import type { GrantedCall, Route } from './route.ts';
-import { answerOf, text } from './schemas.ts';
+import { answerSchemaOf, text } from './schemas.ts';
 
 /** Codes that each route may answer with. */
 const everywhere = ['UNAUTHORIZED', 'FOREIGN_ORIGIN', 'WRONG_HOST', 'INTERNAL', 'STORE_UNAVAILABLE'];
@@ -35,12 +35,10 @@ function describe(routes: readonly Route[], basePath: string): JsonObject {
   };
 }
 
-const problemSchema = answerOf({ type: text, title: text, status: { type: 'integer' }, code: text, detail: text }, [
-  'type',
-  'title',
-  'status',
-  'code',
-]);
+const problemSchema = answerSchemaOf(
+  { type: text, title: text, status: { type: 'integer' }, code: text, detail: text },
+  ['type', 'title', 'status', 'code'],
+);
 
 function operationOf(route: Route): JsonObject {
   const { method, path, summary, body, answers } = route;

@@ -22,7 +22,7 @@ const REFUSAL_STEP_MS = 50;
  * @throws {RequestError} NOT_FOUND for an unknown run and for one of another caller alike; also for one that cannot be read,
  *   and for one of which only the outcome is kept: nothing says whose they are
  */
-export async function ownRun(
+export async function checkOwnRun(
   { executor, web: { clock, warn } }: { readonly executor: Executor; readonly web: Pick<Web, 'clock' | 'warn'> },
   runId: string,
   grant: Grant,

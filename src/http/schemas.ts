@@ -6,12 +6,15 @@ export function objectOf(properties: JsonObject, required: readonly string[] = [
 }
 
 /** A JSON Schema of an answer: later versions may add fields. */
-export function answerOf(properties: JsonObject, required: readonly string[] = Object.keys(properties)): JsonObject {
+export function answerSchemaOf(
+  properties: JsonObject,
+  required: readonly string[] = Object.keys(properties),
+): JsonObject {
   return { type: 'object', properties, required: [...required] };
 }
 
 export const text: JsonObject = { type: 'string' };
-export const count: JsonObject = { type: 'integer', minimum: 0 };
+export const countSchema: JsonObject = { type: 'integer', minimum: 0 };
 export const time: JsonObject = { type: 'number', description: 'Wall clock, ms since 1970.' };
 export const anything: JsonObject = {};
 export const texts: JsonObject = { type: 'object', additionalProperties: { type: 'string' } };
@@ -22,9 +25,9 @@ export function upTo(maxLength: number, minLength = 0): JsonObject {
 }
 
 /** A page of a list. */
-export function pageOf(items: JsonObject): JsonObject {
+export function pageSchemaOf(items: JsonObject): JsonObject {
   const next = { type: 'string', description: 'Give it as `after` to get the next page; absent = there is none.' };
-  return answerOf({ items: { type: 'array', items }, next }, ['items']);
+  return answerSchemaOf({ items: { type: 'array', items }, next }, ['items']);
 }
 
 /** The parameters of a list by pages. */

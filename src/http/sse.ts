@@ -1,3 +1,4 @@
+import { readProperty } from '../values/error-data.ts';
 import { nextTurn } from '../values/event-loop.ts';
 import type { AuthorizeDetails, Grant } from './authorize.ts';
 import type { Web } from './web.ts';
@@ -180,7 +181,9 @@ class EventStream {
       this.close();
       this.#controller?.close();
     } catch (error) {
-      if (!this.#isClosed) this.#options.web.warn('http.stream.broke', { error });
+      // A host that is leaving breaks its streams on purpose: their readers continue on another one.
+      const isLeaving = readProperty(error, 'code') === 'ERR_SHUTDOWN';
+      if (!this.#isClosed && !isLeaving) this.#options.web.warn('http.stream.broke', { error });
       this.#break(error);
     }
   }

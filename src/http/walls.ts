@@ -49,7 +49,7 @@ export function checkContentType({ headers }: Request): void {
 }
 
 /** Counts what each caller has open. */
-export class Places {
+export class RequestPlaces {
   readonly #most: number;
   readonly #taken = new Map<string, number>();
 

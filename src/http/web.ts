@@ -6,7 +6,7 @@ import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Authorize } from './authorize.ts';
 import { problemAnswer } from './problem.ts';
 import { Reading } from './reading.ts';
-import { Places } from './walls.ts';
+import { RequestPlaces } from './walls.ts';
 
 /** The options of every handler: who may use it, from where, and how much. */
 export interface WebOptions {
@@ -93,7 +93,7 @@ export interface Web extends Required<Omit<WebOptions, 'hosts' | 'origins' | 'lo
   readonly hosts: ReadonlySet<string> | undefined;
   readonly origins: ReadonlySet<string>;
   /** The open streams of each caller. */
-  readonly streams: Places;
+  readonly streams: RequestPlaces;
   /** How streams read events: no caller's hold up another one. */
   readonly reading: Reading;
   /** Logs a failure of the server. Never throws. */
@@ -128,7 +128,7 @@ export function webOf(options: WebOptions, of: string, keys: Readonly<Record<str
     origins: new Set(textsOf(origins, `${of}: origins`).map((origin) => originOf(origin, of))),
     ...limits,
     clock,
-    streams: new Places(maxStreams),
+    streams: new RequestPlaces(maxStreams),
     reading: new Reading(clock),
     warn,
     answer: (_request, work) => answerSafely(work, warn),

@@ -4,7 +4,7 @@ import type { RunOutcome } from '../run/result.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { CancelledError } from '../values/errors.ts';
 import { type LabFile, type RunLines, readFiled } from './read-runs.ts';
-import { type FiledRun, hasEnded } from './run-form.ts';
+import { type FiledRun, hasEndedStatus } from './run-form.ts';
 
 /** What became of the runs of a file. */
 export interface ImportReport {
@@ -78,7 +78,7 @@ function outcomeOf({ run, kept }: FiledRun): RunOutcome {
     run: { meta: recordOf({ run, kept }).meta, labels: run.labels },
   };
   if (status === 'ok') return { ...facts, status, ...(data === undefined ? {} : { data }) };
-  if (hasEnded(status))
+  if (hasEndedStatus(status))
     return {
       ...facts,
       status,

@@ -1,7 +1,7 @@
 import { childToolPrefixes } from '../agent/names.ts';
 import { insideOf } from '../executor/inside.ts';
 import { type Executor, type Message, PawlError, type RunCheckpoint, type RunExplanation } from '../index.ts';
-import { openingOf, ownFrom, phasesBehind, withPhases } from '../record/steps.ts';
+import { openingOfSteps, ownStepsFrom, phasesBehind, withPhases } from '../record/steps.ts';
 import { bornRunOf, childOfCall } from '../run/identity.ts';
 import { RunNotFoundError } from '../values/errors.ts';
 import type { KnownKeys } from '../values/known-options.ts';
@@ -17,7 +17,7 @@ import { type RecordedRun, type StepSource, stepsOf } from './recorded-run.ts';
  * const effects = run.steps.flatMap(({ calls }) => calls).filter(({ effect }) => effect !== 'read');
  */
 export async function readRun(executor: Executor, runId: string): Promise<RecordedRun> {
-  return (await readStored(executor, runId)).run;
+  return (await readStoredRun(executor, runId)).run;
 }
 
 /** What a file has of a run besides: an imported run is read, forked and continued in its phases like the original one. */
@@ -39,7 +39,7 @@ const keptKeys: KnownKeys<KeptFields> = {
 };
 
 /** Reads a run, and what a file has of it besides. */
-export async function readStored(
+export async function readStoredRun(
   executor: Executor,
   runId: string,
 ): Promise<{ readonly run: RecordedRun; readonly kept: KeptFields }> {
@@ -80,14 +80,14 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
   return {
     ...{ runId: meta.runId, agentId: meta.agentId, status: outcome ? ended(outcome) : standing(seen, record) },
     ...{ prompt: meta.prompt, callerId: meta.callerId, labels, inputs, earlier },
-    ...{ messages: record.messages.slice(ownFrom(record)), steps, output: outcome?.output ?? '' },
+    ...{ messages: record.messages.slice(ownStepsFrom(record)), steps, output: outcome?.output ?? '' },
     ...(outcome?.data === undefined ? {} : { data: outcome.data as never }),
     ...(outcome?.error ? { error: outcome.error } : {}),
     ...(record.finishReason ? { finishReason: record.finishReason } : {}),
     usage: outcome?.usage ?? usage,
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
-    ...(retries ? { retries: retries.map(({ at, error }) => ({ at, error })) } : {}),
+    ...(retries ? { retries: retries.map(({ at, steps: done, error }) => ({ at, steps: done, error })) } : {}),
     ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
     ...(record.imported ? { imported: true as const } : {}),
@@ -114,15 +114,16 @@ function nameOf({ name, index }: NonNullable<RunCheckpoint['openPhase']>, { agen
 }
 
 function sourceOf(seen: RunExplanation, record: RunCheckpoint): StepSource {
-  const { completedPhases, openPhase, messages } = record;
+  const { completedPhases, openPhase, messages, forkedFrom } = record;
   const open = openPhase && { from: openPhase.from ?? 0, name: nameOf(openPhase, seen) };
   const done = completedPhases.flatMap(({ name, from }) => (from === undefined ? [] : [{ from, name }]));
   return {
     messages,
-    from: openingOf(record),
+    from: openingOfSteps(record),
     phases: open ? [...done, open] : done,
-    childOf: ({ id, name }) =>
-      childToolPrefixes.some((prefix) => name.startsWith(prefix))
+    // The calls that a fork has of its origin have begun no run below it.
+    childOf: ({ id, name }, step) =>
+      step >= (forkedFrom?.at ?? 0) && childToolPrefixes.some((prefix) => name.startsWith(prefix))
         ? childOfCall(bornRunOf(record), { callId: id })
         : undefined,
   };

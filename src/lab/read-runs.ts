@@ -4,9 +4,9 @@ import { toErrorData } from '../values/error-data.ts';
 import { LabFileError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys } from '../values/known-options.ts';
-import { FILE_VERSION } from './export-runs.ts';
+import { FILE_VERSION, MAX_RUN_BYTES, MAX_RUN_STEPS } from './export-runs.ts';
 import type { RecordedRun } from './recorded-run.ts';
-import { type FiledRun, headOf, messagesIn, type RunParts, runOf, type StepPart, stepIn } from './run-form.ts';
+import { type FiledRun, headOfRun, messagesIn, type RunParts, runOf, type StepPart, stepIn } from './run-form.ts';
 
 /** Where exported runs are read from: a path, or lines as `exportRuns` gives them, with or without their line ends. */
 export type RunLines = string | AsyncIterable<string> | Iterable<string>;
@@ -19,11 +19,6 @@ export interface ReadRunsOptions {
 
 /** An error with the code LAB_FILE. */
 export type LabFile = Error & { readonly code: 'LAB_FILE'; readonly line: number };
-
-/** Most bytes of one run. */
-const MAX_RUN_BYTES = 64 * 2 ** 20;
-/** Most steps of one run. */
-const MAX_RUN_STEPS = 10_000;
 
 /**
  * Reads exported runs one by one, as `readRun` had them. Each is whole: its checksum fits, and its ids, messages and fields are checked
@@ -57,7 +52,7 @@ const HEAD = '{"pawl":"run",';
 
 /** A run whose lines are being read. */
 interface OpenRun {
-  readonly head: ReturnType<typeof headOf>;
+  readonly head: ReturnType<typeof headOfRun>;
   readonly parts: { -readonly [Key in keyof RunParts]?: RunParts[Key] } & { readonly steps: StepPart[] };
   readonly line: number;
   readonly sum: Hash;
@@ -113,7 +108,7 @@ class RunReader {
         `version ${String(version)} is newer than this Pawl, which reads up to ${FILE_VERSION}: update it`,
       );
     const sum = createHash('sha256');
-    this.#run = { head: headOf(head), parts: { steps: [] }, line: this.#line, sum, lines: 0, bytes: 0 };
+    this.#run = { head: headOfRun(head), parts: { steps: [] }, line: this.#line, sum, lines: 0, bytes: 0 };
     this.#count(this.#run, line);
     return undefined;
   }

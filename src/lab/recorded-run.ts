@@ -73,8 +73,12 @@ export interface RecordedRun {
   readonly raisedSteps?: number;
   /** The run whose first `at` steps it begins with. Its own usage is that of the steps after them. */
   readonly forkedFrom?: { readonly runId: string; readonly at: number; readonly edited?: true };
-  /** The retries of the run, the newest last. */
-  readonly retries?: readonly { readonly at: number; readonly error: { readonly code: string } }[];
+  /** The newest retries of the run, the last one last: when, after how many steps, and how the run had ended. */
+  readonly retries?: readonly {
+    readonly at: number;
+    readonly steps: number;
+    readonly error: { readonly code: string };
+  }[];
   /** The call that began the run. */
   readonly parent?: { readonly runId: string; readonly callId: string };
   /** It came from a file of exported runs. */
@@ -88,8 +92,8 @@ export interface StepSource {
   readonly from: number;
   /** Where each phase begins, and its name. */
   readonly phases: readonly { readonly from: number; readonly name: string }[];
-  /** Returns the id of the run that a call has begun. */
-  readonly childOf: (call: Pick<RecordedCall, 'id' | 'name' | 'input'>) => string | undefined;
+  /** Returns the id of the run that a call of a step (counted from 0) has begun. */
+  readonly childOf: (call: Pick<RecordedCall, 'id' | 'name' | 'input'>, step: number) => string | undefined;
 }
 
 const effects: { readonly [letter: string]: ToolEffect } = { r: 'read', i: 'idempotent', o: 'once' };
@@ -97,7 +101,7 @@ const effects: { readonly [letter: string]: ToolEffect } = { r: 'read', i: 'idem
 /** Returns the whole steps of a conversation. A call without a result is in none of them. */
 export function stepsOf({ messages, from, phases, childOf }: StepSource): readonly RecordedStep[] {
   let last = from;
-  return stepPlaces(messages, from).map(({ at, end }) => {
+  return stepPlaces(messages, from).map(({ at, end }, step) => {
     const before = messages.slice(last, at);
     last = end;
     const message = messages[at] as Message;
@@ -113,7 +117,7 @@ export function stepsOf({ messages, from, phases, childOf }: StepSource): readon
       if (output === undefined) return [];
       const effect = effects[mark?.effects?.[i] ?? (mark ? 'r' : 'o')] ?? 'once';
       const made = { id, name, input: (input ?? null) as JsonValue, output, effect };
-      const childRunId = childOf(made);
+      const childRunId = childOf(made, step);
       return [childRunId === undefined ? made : { ...made, childRunId }];
     });
     const phase = phases.findLast((each) => each.from <= at)?.name;

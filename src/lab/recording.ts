@@ -1,6 +1,7 @@
 import type { JsonValue, Message } from '../index.ts';
 import { stepPlaces } from '../record/steps.ts';
 import { isRepairRequest } from '../run/pipeline.ts';
+import { isRefusal } from '../tool/unfit.ts';
 import { canonicalJson } from '../values/json.ts';
 import type { RecordedCall, RecordedRun, RecordedStep } from './recorded-run.ts';
 
@@ -24,6 +25,7 @@ export class Recording {
   readonly #steps: readonly RecordedStep[];
   /** What was said after the last step. */
   readonly #rest: readonly Message[];
+  readonly #takes: Take[] = [];
   readonly #byCall = new Map<string, Take[]>();
   readonly #byName = new Map<string, Take[]>();
   #answers = 0;
@@ -38,14 +40,10 @@ export class Recording {
   }
 
   #add(take: Take): void {
-    for (const [takes, key] of [
-      [this.#byCall, keyOf(take)],
-      [this.#byName, take.name],
-    ] as const) {
-      const list = takes.get(key);
-      if (list) list.push(take);
-      else takes.set(key, [take]);
-    }
+    this.#takes.push(take);
+    addTo(this.#byCall, keyOf(take), take);
+    // The refusal of a call is the result of no other one.
+    if (!isUnfit(take.call)) addTo(this.#byName, take.name, take);
   }
 
   /** Whether each answer of the model is used. */
@@ -86,15 +84,14 @@ export class Recording {
     return used([...equal.filter((take) => take.call.id === call.id), ...equal]);
   }
 
-  /** Takes the next recorded call of this name. */
+  /** Takes the next recorded call of this name that its tool has answered. */
   takeNamed(name: string): RecordedCall | undefined {
     return used(this.#byName.get(name));
   }
 
   /** The recorded calls that no call of the replay has used. */
   get unused(): readonly ReplayedCall[] {
-    const all = [...this.#byName.values()].flat().filter(({ isUsed }) => !isUsed);
-    return all.toSorted((one, other) => one.step - other.step).map(({ step, name, input }) => ({ step, name, input }));
+    return this.#takes.filter(({ isUsed }) => !isUsed).map(({ step, name, input }) => ({ step, name, input }));
   }
 }
 
@@ -102,6 +99,17 @@ function used(takes: readonly Take[] = []): RecordedCall | undefined {
   const take = takes.find(({ isUsed }) => !isUsed);
   if (take) take.isUsed = true;
   return take?.call;
+}
+
+function addTo(takes: Map<string, Take[]>, key: string, take: Take): void {
+  const list = takes.get(key);
+  if (list) list.push(take);
+  else takes.set(key, [take]);
+}
+
+/** Whether a call was refused before its tool began. */
+function isUnfit({ name, output }: RecordedCall): boolean {
+  return output.type === 'error-text' && isRefusal(name, output.value);
 }
 
 const keyOf = ({ name, input }: Pick<ReplayedCall, 'name' | 'input'>) => `${name}\n${canonicalJson(input)}`;

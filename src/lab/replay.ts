@@ -82,7 +82,7 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
   signal?.throwIfAborted();
   const doubles = typeof tools === 'string' ? {} : tools;
   const asked = model === undefined ? mute : isModel(model) ? (model as Model) : undefined;
-  const standIn = standInFor(model === undefined && run.retries ? withRoom(agent, run) : agent, {
+  const standIn = standInFor(agent, {
     ...{ agents, skills, doubles, mayRead: onMiss === 'read-live' },
     ...(asked ? { model: asked } : {}),
   });
@@ -107,16 +107,6 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
   }
   signal?.throwIfAborted();
   return reportOf(replayed, result);
-}
-
-/** A retry begins the limit of the open phase again: together it may have more steps than its limit. */
-function withRoom(agent: Agent, { steps }: RecordedRun): Agent {
-  if (!agent.phases) return agent;
-  const stepsOf = (name: string) => steps.filter(({ phase }) => phase === name).length;
-  const phases = agent.phases.map((phase) =>
-    phase.maxSteps === undefined ? phase : { ...phase, maxSteps: Math.max(phase.maxSteps, stepsOf(phase.name)) },
-  );
-  return { ...agent, phases };
 }
 
 function isModel(value: unknown): boolean {

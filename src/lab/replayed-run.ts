@@ -45,7 +45,8 @@ export class ReplayedRun {
   stopped: 'ended' | ReplayMissError | undefined;
   #handle = Promise.withResolvers<Run>();
   #asked = 0;
-  #retriedAt = -1;
+  #retries = 0;
+  #raisedAt = -1;
 
   constructor(recorded: RecordedRun, answering: Answering) {
     this.recorded = recorded;
@@ -61,16 +62,28 @@ export class ReplayedRun {
     return handle.result;
   }
 
-  /** The recorded run was retried where the machine of this one has ended it; it must have come further since the last retry. */
-  isToRetry({ error }: RunResult): boolean {
-    const { answers, hasMore } = this.recording;
-    const isFurther = answers > this.#retriedAt;
-    this.#retriedAt = answers;
-    return this.isRetried && isFurther && hasMore && this.stopped === undefined && ownEnds.has(error?.code);
+  /** The recorded run was retried where this one has ended, or a critic allowed it more steps after a retry. */
+  isToRetry({ status, error }: RunResult): boolean {
+    if (!this.isRetried || status === 'ok' || this.stopped) return false;
+    const hasMore = this.answering.isBaseline ? this.recording.hasMore : this.#asked < this.recorded.steps.length;
+    if (this.#isRetriedHere) this.#retries += 1;
+    else if (error?.code !== 'STEP_LIMIT' || !hasMore || this.#raisedAt >= this.#steps) return false;
+    else this.#raisedAt = this.#steps;
+    return true;
   }
 
   get isRetried(): boolean {
-    return this.answering.isBaseline && this.recorded.retries !== undefined;
+    return this.recorded.retries !== undefined;
+  }
+
+  /** How many answers its model has begun to give. */
+  get #steps(): number {
+    return this.answering.isBaseline ? this.recording.answers : this.#asked;
+  }
+
+  /** Whether the next retry of the recorded run came after as many steps as this one has. */
+  get #isRetriedHere(): boolean {
+    return this.isRetried && this.recorded.retries?.[this.#retries]?.steps === this.#steps;
   }
 
   get handle(): Promise<Run> {
@@ -101,13 +114,15 @@ export class ReplayedRun {
   /** Returns what the recorded model got in the place of older messages in the turn that begins. */
   async nextCompaction(): Promise<RecordedCompaction | undefined> {
     const run = await this.handle;
-    const step = this.recorded.steps[this.answering.isBaseline ? this.recording.answers : this.#asked];
+    const step = this.recorded.steps[this.#steps];
     return step && step.phase === this.#phaseOf(run).name ? markOf(step.message)?.compacted : undefined;
   }
 
   readonly middleware: Middleware = {
     model: async (_, next) => {
       const run = await this.handle;
+      // The limits begin again where they did.
+      if (this.#isRetriedHere) return endToRetry(run);
       const recorded = this.answering.isBaseline ? this.#nextAnswer(run) : undefined;
       this.#asked += 1;
       // It waits for the next step, as it did when it was said.
@@ -121,7 +136,7 @@ export class ReplayedRun {
       const double = Object.hasOwn(doubles, name) ? doubles[name] : undefined;
       const found = equal ?? (isStrict && !double ? undefined : this.recording.takeNamed(name));
       if (found || double) this.answers.set(id, double ? undefined : found);
-      if (double) return standIn.children.has(name) ? doubled(double, { id, name, input }) : next();
+      if (double) return standIn.children.has(name) ? playTool(double, { id, name, input }) : next();
       if (found && !equal) this.drift.push(call);
       if (found) return found.output;
       this.missed.push(call);
@@ -138,10 +153,12 @@ export class ReplayedRun {
     if (recorded) return recorded;
     const { status, error } = this.recorded;
     const miss = new ReplayMissError('the recording has no further answer of the model');
-    // In a phase that may fail the run continues without the answer, as it did.
-    if (this.recording.isOver && status !== 'ok') {
+    const { phases = [] } = this.answering.standIn.agent;
+    // In a phase that may fail the run continues without the answer, as it did: its own ends are those of a later phase.
+    const isPassed = phases[index]?.optional === true && index < phases.length - 1 && ownEnds.has(error?.code);
+    if (this.recording.isOver && status !== 'ok' && !isPassed) {
       // Of a phase that begins again after a crash no step was recorded.
-      const isKept = this.answering.standIn.agent.phases?.[index]?.recovery !== 'boundary';
+      const isKept = phases[index]?.recovery !== 'boundary';
       this.#stop(run, isKept && !this.recorded.retries && ownEnds.has(error?.code) ? miss : 'ended');
     }
     throw miss;
@@ -158,7 +175,13 @@ export class ReplayedRun {
   }
 }
 
-async function doubled(
+/** Ends a run at its next step, to be retried there. */
+function endToRetry(run: Run): Promise<never> {
+  void run.cancel('the recorded run was retried here');
+  return Promise.reject(new ReplayMissError('the recorded run was retried here'));
+}
+
+async function playTool(
   double: Double,
   { id, name, input }: { id: string; name: string; input: unknown },
 ): Promise<ToolOutput> {

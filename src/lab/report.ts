@@ -1,11 +1,12 @@
 import type { ErrorData, Message, RunResult } from '../index.ts';
 import { stepPlaces } from '../record/steps.ts';
 import { toErrorData } from '../values/error-data.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import { markOf, unmarked } from '../values/message-mark.ts';
 import { type RecordedRun, stepsOf } from './recorded-run.ts';
 import type { ReplayedCall } from './recording.ts';
 import type { ReplayedRun } from './replayed-run.ts';
-import { hasEnded } from './run-form.ts';
+import { hasEndedStatus } from './run-form.ts';
 
 /** The first message in which a replay differs from its recording; null = there is none on that side. */
 export interface ReplayDifference {
@@ -19,7 +20,10 @@ export interface ReplayDifference {
 
 /** What a replay made of a recorded run, as plain JSON: in the form of the run, and how it compares with it. */
 export interface ReplayReport extends RecordedRun {
-  /** Transcript, status, output and data are those of the recorded run, to the byte; marks of messages are not compared. */
+  /**
+   * Transcript, status, output and data are those of the recorded run, to the byte; marks of messages are not compared, and of a
+   * candidate neither the ids of calls nor what a provider keeps with a message.
+   */
   readonly same: boolean;
   readonly difference: ReplayDifference | null;
   /** The calls that the recording could not answer. */
@@ -55,7 +59,10 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
     childOf: (call) => (answers.has(call.id) ? answers.get(call.id) : recording.takeEqual(call))?.childRunId,
   });
   const end = endOf(replayed, result);
-  const difference = differenceOf(recorded.messages, messages, recording.opening.length);
+  const difference = differenceOf(recorded.messages, messages, {
+    opening: recording.opening.length,
+    textsOf: answering.isBaseline ? () => textOf : candidateTexts,
+  });
   const isEnd =
     end.status === recorded.status && end.output === recorded.output && textOf(end.data) === textOf(recorded.data);
   const run: RecordedRun = { ...asked, agentId: agent.id, messages, steps, ...end, usage: result.usage };
@@ -67,7 +74,7 @@ type End = Pick<RecordedRun, 'status' | 'output' | 'data' | 'error' | 'finishRea
 
 /** A baseline ends where its recording does: where a run stands that has not ended, and where one was stopped from outside. */
 function endsAsRecorded({ stopped, recorded, recording, answering, isRetried }: ReplayedRun): boolean {
-  const stands = !hasEnded(recorded.status) || (isRetried && recorded.status !== 'ok');
+  const stands = !hasEndedStatus(recorded.status) || (isRetried && recorded.status !== 'ok');
   return stopped === 'ended' || (answering.isBaseline && recording.isOver && stands);
 }
 
@@ -103,17 +110,40 @@ function asRecorded(message: Message, recorded: Message | undefined, { answering
 function differenceOf(
   recorded: readonly Message[],
   replayed: readonly Message[],
-  opening: number,
+  { opening, textsOf }: { readonly opening: number; readonly textsOf: () => (message: Message | undefined) => string },
 ): ReplayReport['difference'] {
+  const [textOfOne, textOfOther] = [textsOf(), textsOf()];
   for (let i = 0; i < Math.max(recorded.length, replayed.length); i++) {
     const [one, other] = [recorded[i], replayed[i]].map((message) => message && unmarked(message));
-    if (textOf(one) !== textOf(other))
+    if (textOfOne(one) !== textOfOther(other))
       return {
         step: stepAt(one ? recorded : replayed, i, opening),
         ...{ message: i, recorded: one ?? null, replayed: other ?? null },
       };
   }
   return null;
+}
+
+/**
+ * Returns what makes the texts by which the messages of a candidate are compared. Each answer has other ids of calls, and
+ * something else that its provider keeps with a part: an id is the number of its call here, and the order of keys is none.
+ */
+function candidateTexts(): (message: Message | undefined) => string {
+  const ids = new Map<unknown, number>();
+  const numberOf = (id: unknown) => {
+    if (!ids.has(id)) ids.set(id, ids.size);
+    return ids.get(id) as number;
+  };
+  const partOf = ({ providerOptions: _, toolCallId, ...part }: JsonObject): JsonObject =>
+    toolCallId === undefined ? part : { ...part, toolCallId: numberOf(toolCallId) };
+  return (message) => {
+    if (!message) return '';
+    const { providerOptions: _, content, ...rest } = message as unknown as JsonObject & { readonly content: JsonValue };
+    return canonicalJson({
+      ...rest,
+      content: Array.isArray(content) ? (content as JsonObject[]).map(partOf) : content,
+    });
+  };
 }
 
 function stepAt(messages: readonly Message[], at: number, opening: number): number {

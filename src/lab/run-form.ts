@@ -19,7 +19,7 @@ export interface FiledRun {
 }
 
 /** Returns whether a run of this status has ended. */
-export function hasEnded(status: RecordedRun['status']): boolean {
+export function hasEndedStatus(status: RecordedRun['status']): boolean {
   return !standings.has(status);
 }
 
@@ -54,7 +54,7 @@ function isText(value: unknown): value is string {
 }
 
 /** Reads the head of a run. @throws what is wrong with it */
-export function headOf(line: Record<string, unknown>): { readonly head: Head; readonly kept: KeptFields } {
+export function headOfRun(line: Record<string, unknown>): { readonly head: Head; readonly kept: KeptFields } {
   const { pawl: _, version: __, kept = {}, ...head } = line;
   for (const [name, isRight] of Object.entries(heads)) {
     if (!isRight(head[name])) throw new TypeError(`${name} is not what it has to be`);
@@ -102,7 +102,7 @@ export function messagesIn(list: unknown, name: string): readonly Message[] {
 }
 
 /** Makes a run of its lines. @throws {TRANSCRIPT_INVALID} if its messages do not follow one another */
-export function runOf({ head, kept }: ReturnType<typeof headOf>, parts: RunParts): FiledRun {
+export function runOf({ head, kept }: ReturnType<typeof headOfRun>, parts: RunParts): FiledRun {
   const { earlier, opening, steps, rest } = parts;
   enterHistory([...earlier, ...opening, ...steps.flatMap(({ step }) => step), ...rest]);
   const messages = [...opening];

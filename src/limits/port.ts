@@ -33,7 +33,7 @@ export interface TakeOptions {
 
 /** The limits of an executor on its model requests: `rateLimits` makes them. */
 export interface CallLimits {
-  /** A turn within this time is waited for in the process; a run with a later one rests in the store. ms, 1,000 or more. */
+  /** A turn within this time is waited for in the process; a run with a later one is suspended in the store. ms, 1,000 or more. */
   readonly holdMs: number;
   /**
    * Takes the turn of a request. It is asked before each one, also of retries, and asked again after a rejection.

@@ -42,7 +42,7 @@ export interface RateLimitsOptions {
    */
   readonly rules: readonly LimitRule[];
   /**
-   * A turn within this time is waited for in the process; a run with a later one rests in the store. 1,000 or more.
+   * A turn within this time is waited for in the process; a run with a later one is suspended in the store. 1,000 or more.
    * @default 2_000
    */
   readonly holdMs?: number | undefined;

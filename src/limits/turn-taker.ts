@@ -1,11 +1,14 @@
 import type { BucketMove, CallCosts, LimitStore } from '../store/limits/port.ts';
 import type { Clock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
 
 /** From the beginning of one write of a process to the next one, ms. */
 const WRITE_MS = 20;
 /** How long the difference between an estimate and the use waits for a write, ms. */
 const MOVE_MS = 1_000;
 const MAX_CALLS = 200;
+/** How long one write may take, ms. */
+const WRITE_LIMIT_MS = 10_000;
 /** Buckets with a difference that the store did not take. */
 const MAX_MOVES = 10_000;
 
@@ -90,10 +93,16 @@ export class TurnTaker {
     const moves = [...this.#moves.values()];
     this.#moves = new Map();
     try {
-      const { now, turns } = await this.#store.takeTurns(
+      const taken = this.#store.takeTurns(
         calls.map(({ costs }) => costs),
         moves,
       );
+      // A store that never answers must not hold back all later calls.
+      const { now, turns } = await withDeadline(taken, {
+        ms: WRITE_LIMIT_MS,
+        clock: this.#clock,
+        what: 'limits.takeTurns',
+      });
       for (const [i, { turn }] of calls.entries()) {
         const { at = now, groups = 0 } = turns[i] ?? {};
         turn.resolve({ waitMs: Math.max(0, at - now), groups });

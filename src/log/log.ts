@@ -20,7 +20,7 @@ export interface Logger {
   info?(message: string, fields: LogFields): void;
 }
 
-/** Writes the line of an event. Never throws. */
+/** Writes the line of an event. Its field `error` may be anything that was thrown. Never throws. */
 export type Warn = (event: LogEvent, fields?: LogFields) => void;
 
 /** What a line says of its run besides the id. */
@@ -94,9 +94,11 @@ export class LogLines {
   }
 
   #fieldsOf(event: LogEvent, { level }: LogRow, given: LogFields): LogFields {
-    const { runId, error, code: givenCode, ...rest } = given;
+    const { runId, error: thrown, code: givenCode, ...rest } = given;
     const names = typeof runId === 'string' ? this.namesOf?.(runId) : undefined;
-    const code = givenCode ?? readProperty(error, 'code');
+    // Anything may have been thrown, `undefined` too.
+    const error = 'error' in given ? toErrorData(thrown) : undefined;
+    const code = givenCode ?? error?.code;
     const see = level === 'info' ? undefined : pageOfCode(code);
     return {
       event,
@@ -106,7 +108,7 @@ export class LogLines {
       ...(runId === undefined ? {} : { runId }),
       ...(names ? { agentId: names.agentId, ...(names.traceId === undefined ? {} : { traceId: names.traceId }) } : {}),
       ...rest,
-      ...(error === undefined ? {} : { error: typeof error === 'string' ? error : toErrorData(error) }),
+      ...(error ? { error } : {}),
     };
   }
 

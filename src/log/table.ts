@@ -28,6 +28,11 @@ export const logTable = {
     'Only a person can say how the run continues; `code` and `reason` say why.',
     'See [When something is stuck](when-stuck.md#a-run-is-parked).',
   ),
+  'call.unknown': error(
+    'run: a call of tool {tool} may or may not have taken effect; it is not made again',
+    'A call of a `once` tool was under way when its process died, or when its workflow ended.',
+    'Look in the other system: see [The outcome of a call is unknown](when-stuck.md#the-outcome-of-a-call-is-unknown).',
+  ),
   'run.start.failed': warn('work: a run could not be started', STORE, RETRIED),
   'run.suspend.failed': warn('run: the run could not rest; it tries again', STORE, RETRIED),
   'run.give-back.failed': warn(
@@ -44,7 +49,7 @@ export const logTable = {
   'run.restore.failed': error(
     'run: the record could not be restored',
     'The record does not fit the program or is damaged; `error` says which.',
-    '`pawl doctor` says what to do with the run.',
+    '`pawl doctor` says what to do with the run: see [A record cannot be read](when-stuck.md#a-record-cannot-be-read).',
   ),
   'run.erase.partial': warn(
     'run: a record that cannot be read is erased without its child runs',
@@ -54,7 +59,7 @@ export const logTable = {
   'checkpoint.begin.failed': error(
     'run: checkpointer begin failed; running non-durable',
     `${STORE} The run continues, but a crash would lose it.`,
-    'Mend the store. `requireDurable: true` refuses such starts.',
+    'See [The store was away](when-stuck.md#the-disk-was-full-or-the-store-was-away). `requireDurable: true` refuses such starts.',
   ),
   'checkpoint.save.failed': warn('run: checkpoint save failed', STORE, RETRIED),
   'checkpoint.close.failed': warn(
@@ -91,12 +96,17 @@ export const logTable = {
   'agent.unknown': error(
     'run: due runs wait for an agent that this process does not have, and no other has taken them for a minute',
     'The agent was renamed, removed or not deployed.',
-    'Deploy a worker that has it, or cancel its runs.',
+    'Deploy a worker that has it, or cancel its runs: see [Runs pile up](when-stuck.md#runs-pile-up).',
+  ),
+  'agent.absent': warn(
+    'recover: runs that wait are of agents or workflows that this process does not have',
+    'The agent was renamed, removed or not deployed, or another process has it.',
+    'Nothing, if another process has it. Else give it to `createExecutor`, as `agents` or `workflows`, or cancel its runs.',
   ),
   'setup.failed': error(
     'run: the setup of this process cannot continue the runs of an agent; they are given back',
     'A model, a key or a tool is missing in this process; `error` says which.',
-    'Mend the setup and start the process again. Others take the runs meanwhile.',
+    'Mend the setup and start the process again: see [Runs pile up](when-stuck.md#runs-pile-up). Others take the runs meanwhile.',
   ),
   'notice.failed': warn('executor: notify failed', OWN_CODE, MEND_IT),
   'notice.look.failed': warn('executor: the runs that need a person cannot be looked for', STORE, RETRIED),
@@ -124,6 +134,17 @@ export const logTable = {
     'Deploy both; the event is dropped.',
   ),
   'workflow.action.threw': warn('run: an action of the workflow threw', OWN_CODE, MEND_IT),
+  'workflow.log': info('workflow: {said}', 'An action `log` of a machine; `label` is its second argument.'),
+  'workflow.dead-end': warn(
+    'run: the workflow is suspended: {why}',
+    'The state is not final, and has no transition for an event, a timer or a result that can still come.',
+    "Add a transition or `type: 'final'`, and `migrate`; or cancel the run.",
+  ),
+  'workflow.restless': warn(
+    'run: the workflow has made {count} transitions without a rest; at {most} it fails',
+    'Its machine sends itself events, or begins a call again as soon as it has ended: a loop without an end, or a poll without a pause.',
+    'Give the loop an end, or a pause (`after`).',
+  ),
   'phase.not-repeated': warn(
     'run: a phase continues at its step, not at its beginning: its effects are recorded',
     'The phase should begin again after a crash, but one of its calls has had an effect.',
@@ -208,6 +229,11 @@ export const logTable = {
   'audit.failed': warn('run: the audit threw; {outcome}', OWN_CODE, MEND_IT),
   'journal.write.failed': warn('run: a journal write failed', STORE, 'Readers in other processes miss these events.'),
   'callback.threw': warn('run: {what} threw', OWN_CODE, MEND_IT),
+  'tracing.ids.missing': warn(
+    'tracing: the tracer provider has no runIds(): spans of a process that died may lack their parent',
+    'The tracer provider was made without the id generator of `pawl/otel`.',
+    'Give it one: `idGenerator: runIds()`.',
+  ),
   'clock.threw': warn('run: the clock threw; the system clock replaces it', OWN_CODE, MEND_IT),
   'ids.invalid': warn(
     'run: the port ids returned no valid run id; a random one is used',
@@ -233,7 +259,7 @@ export const logTable = {
   'drain.cut': error(
     'executor: the process ends before everything was closed',
     'The drain took longer than `drainMs`.',
-    'See [the sum of times](deploying.md#one-rule-for-all): a longer `drainMs`, and a supervisor that waits for it.',
+    'A longer `drainMs`, and a supervisor that waits for it: see [A process is not well](when-stuck.md#a-process-is-not-well).',
   ),
   'schedule.missed': warn(
     'schedule: ticks were missed',

@@ -8,7 +8,7 @@ import { printable } from '../values/texts/model-text.ts';
 const garbled: ReadonlySet<unknown> = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL']);
 
 /** An answer that reached its length limit before its first word is asked for once more: the next one is often as long. */
-export const CUT_REQUESTS = 2;
+const CUT_REQUESTS = 2;
 
 /** What a reply must have to be one: text, as where calls are not run, or one of both. */
 export type Needed = 'text' | 'text-or-calls';
@@ -31,6 +31,11 @@ export function noAnswer(message: string, requests = Number.MAX_SAFE_INTEGER): M
   return Object.assign(new ModelError(message), { requests });
 }
 
+/** Returns the error of a reply that reached its length limit before it was an answer. */
+export function cutAnswer(message: string): ModelError {
+  return Object.assign(noAnswer(message, CUT_REQUESTS), { finishReason: 'length' });
+}
+
 /** Returns in how many requests an answer is asked for that came without content; undefined: this is not such an error. */
 export function requestsOf(error: unknown): number | undefined {
   const requests = readProperty(error, 'code') === 'MODEL' ? readProperty(error, 'requests') : undefined;
@@ -43,7 +48,7 @@ export function requestsOf(error: unknown): number | undefined {
  * @throws {MODEL} `noAnswer` for a reply without what it needs, and for a garbled one
  * @throws {CONTENT_REFUSED} when the provider withheld the whole answer
  */
-export function endOf(message: Message, end: StreamEnd): Pick<ModelReply, 'finishReason' | 'isPaused'> {
+export function endOfAnswer(message: Message, end: StreamEnd): Pick<ModelReply, 'finishReason' | 'isPaused'> {
   const { unified, raw, needs } = end;
   const finishReason = unified === 'content-filter' && raw === 'refusal' ? 'refusal' : unified;
   const said = () =>
@@ -59,7 +64,7 @@ export function endOf(message: Message, end: StreamEnd): Pick<ModelReply, 'finis
     });
   }
   if (finishReason === 'length') {
-    throw noAnswer('the model reached its length limit before it wrote any text', CUT_REQUESTS);
+    throw cutAnswer('the model reached its length limit before it wrote any text');
   }
   throw noAnswer(`the model's reply has neither text nor calls; its finish reason is ${said()}`);
 }
@@ -74,6 +79,6 @@ function isFile(part: unknown): boolean {
 }
 
 /** Returns whether a reply is an answer that reached its length limit. */
-export function isCut({ finishReason, message }: ModelReply): boolean {
+export function isCutAnswer({ finishReason, message }: ModelReply): boolean {
   return finishReason === 'length' && !hasToolCalls(message);
 }

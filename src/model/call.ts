@@ -272,7 +272,7 @@ interface StallLimits {
 
 /**
  * Detects a model that stopped sending. A chunk of content only records the time. One timer for the whole call checks that
- * time when it fires, and sleeps for the rest. It uses the shorter of the two limits, so it never wakes late.
+ * time when it fires, and sleeps for the rest, but for no longer than a gap: content that comes meanwhile shortens the rest.
  */
 class StallWatch {
   readonly #clock: Clock;
@@ -311,7 +311,7 @@ class StallWatch {
     if (this.#isStopped) return;
     const left = this.#deadline - this.#clock.monotonic();
     if (left <= 0) this.#stall();
-    else this.#timer = this.#clock.setTimeout(this.#check, left);
+    else this.#timer = this.#clock.setTimeout(this.#check, Math.min(left, this.#limits.chunkGapMs));
   };
 
   #stall(): void {

@@ -24,7 +24,7 @@ export function checkFileUrls(model: Model, messages: readonly Message[]): Promi
 }
 
 async function checkFiles(model: Model, files: readonly FileByUrl[]): Promise<void> {
-  const supported = await supportedBy(model);
+  const supported = await askSupport(model);
   if (supported === undefined) return;
   const unsupported = files.find((file) => !isSupported(file, supported));
   if (unsupported === undefined) return;
@@ -51,7 +51,7 @@ function filesIn(part: unknown): FileByUrl[] {
 }
 
 /** Returns `undefined` if the model does not say. */
-async function supportedBy(model: Model): Promise<ReadonlyMap<string, unknown> | undefined> {
+async function askSupport(model: Model): Promise<ReadonlyMap<string, unknown> | undefined> {
   const declared: unknown = readProperty(model, 'supportedUrls');
   try {
     const urls = isThenable(declared) ? await declared : declared;

@@ -8,7 +8,7 @@ import { MAX_MODEL_NAME_CHARS } from '../values/model-use.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
-import { endOf, type Needed } from './answer.ts';
+import { endOfAnswer, type Needed } from './answer.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 
 interface GivenReply {
@@ -35,7 +35,7 @@ export function checkedReply(given: unknown, limits: ReplyLimits, needs?: Needed
   const model = typeof given.model === 'string' ? given.model.slice(0, MAX_MODEL_NAME_CHARS).toWellFormed() : '';
   return Object.freeze({
     message: answer,
-    ...endOf(answer, { unified: finishReason, raw, needs }),
+    ...endOfAnswer(answer, { unified: finishReason, raw, needs }),
     usage: checkedUsage(usage),
     ...(model === '' ? {} : { model }),
     ...(refused.length > 0 ? { refused } : {}),

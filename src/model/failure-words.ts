@@ -56,7 +56,7 @@ const tooLong = [
 const refusedCaller = ['authentication', 'unauthenticated', 'unauthorized', 'forbidden', 'access denied', 'not found'];
 
 /** What an error says of itself, in its own fields and in the provider's data. */
-export interface Said {
+export interface FailureWords {
   /** The HTTP status, or the number in its place within a stream; undefined = it says none. */
   readonly status: number | undefined;
   /** Its message, type, code and status as plain words. */
@@ -69,7 +69,7 @@ export interface Said {
  * Reads an error and the provider's data in it: `data`, `error`, and the body of a response that the package could not read.
  * What it quotes, as parts of the request, is left out. Never throws.
  */
-export function saidBy(error: unknown): Said {
+export function saidBy(error: unknown): FailureWords {
   const parts = partsOf(error);
   const labels: string[] = [];
   const texts: string[] = [];
@@ -88,7 +88,7 @@ export function saidBy(error: unknown): Said {
 }
 
 /** Returns whether an account, its key, its region or its model has to be changed before any request succeeds. */
-export function isAboutAccount({ texts }: Said): boolean {
+export function isAboutAccount({ texts }: FailureWords): boolean {
   return texts.some(
     (text) =>
       hasAny(text, account) || accountPairs.some(({ one, beside }) => hasAny(text, one) && hasAny(text, beside)),
@@ -96,22 +96,22 @@ export function isAboutAccount({ texts }: Said): boolean {
 }
 
 /** Returns whether the words are about how often one may ask. */
-export function isAboutRate({ texts }: Said): boolean {
+export function isAboutRate({ texts }: FailureWords): boolean {
   return texts.some((text) => hasAny(text, throttle));
 }
 
 /** Returns whether the words say that the request is wrong. */
-export function isAboutRequest({ texts }: Said): boolean {
+export function isAboutRequest({ texts }: FailureWords): boolean {
   return texts.some((text) => hasAny(text, wrongRequest));
 }
 
 /** Returns whether the words say that the conversation is too long for the model. */
-export function isAboutLength({ texts }: Said): boolean {
+export function isAboutLength({ texts }: FailureWords): boolean {
   return texts.some((text) => hasAny(text, tooLong));
 }
 
 /** Returns whether the labels refuse the caller or the model. */
-export function isAboutCaller({ labels }: Said): boolean {
+export function isAboutCaller({ labels }: FailureWords): boolean {
   return labels.some((label) => hasAny(label, refusedCaller));
 }
 

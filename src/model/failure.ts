@@ -5,12 +5,12 @@ import { readProperty } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
 import { requestsOf } from './answer.ts';
 import {
+  type FailureWords,
   isAboutAccount,
   isAboutCaller,
   isAboutLength,
   isAboutRate,
   isAboutRequest,
-  type Said,
   saidBy,
 } from './failure-words.ts';
 
@@ -137,7 +137,7 @@ export function isTooLong(error: unknown, clock: Pick<Clock, 'now'>): boolean {
 }
 
 /** Returns the HTTP status of a failed model call, or the number in its place within a stream. Never throws. */
-export function statusOf(error: unknown): number | undefined {
+export function statusOfError(error: unknown): number | undefined {
   for (const each of chainOf(error, { left: MAX_CHAIN })) {
     const { status } = saidBy(each);
     if (status !== undefined) return status;
@@ -179,7 +179,7 @@ function kindIn(error: unknown, search: { left: number }, clock: Pick<Clock, 'no
 
 interface Link {
   readonly error: unknown;
-  readonly said: Said;
+  readonly said: FailureWords;
 }
 
 /** Some providers call what they give per minute a quota: a 429 that says when to come again is a rate limit. */
@@ -194,9 +194,9 @@ function kindOfGroup(error: unknown, search: { left: number }, clock: Pick<Clock
   return (['passing', 'blocked', 'final'] as const).find((kind) => kinds.includes(kind));
 }
 
-const nothing: Said = { status: undefined, texts: [], labels: [] };
+const nothing: FailureWords = { status: undefined, texts: [], labels: [] };
 
-function saidIn(error: unknown): Said {
+function saidIn(error: unknown): FailureWords {
   return namedKind(error) === undefined ? saidBy(error) : nothing;
 }
 
@@ -210,7 +210,7 @@ function isOther(error: unknown): boolean {
   return isPawlError(error) && !modelCodes.has(code);
 }
 
-function ownKind(error: unknown, said: Said): FailureKind | undefined {
+function ownKind(error: unknown, said: FailureWords): FailureKind | undefined {
   const code = readProperty(error, 'code');
   const known = code === 'MODEL_STALLED' ? 'passing' : namedKind(error);
   const kind = known ?? kindOfConnection(error, code) ?? kindOfStatus(said);
@@ -242,7 +242,7 @@ function isFetchFailure(error: unknown): boolean {
   return fetchFailures.some((each) => beginning.startsWith(each));
 }
 
-function kindOfStatus({ status }: Said): FailureKind | undefined {
+function kindOfStatus({ status }: FailureWords): FailureKind | undefined {
   if (status === undefined) return undefined;
   if (wrongRequest.has(status)) return 'final';
   return wrongCaller.has(status) ? 'blocked' : 'passing';

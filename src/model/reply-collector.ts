@@ -7,11 +7,11 @@ import type { AssistantMessage, ToolCallPart } from '../values/message.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
-import { CUT_REQUESTS, endOf, type Needed, noAnswer } from './answer.ts';
+import { cutAnswer, endOfAnswer, type Needed, noAnswer } from './answer.ts';
 import { brokenOff } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
-import { type ReplyPiece, sourceOf } from './reply-pieces.ts';
+import { type ReplyPiece, sourceOfPiece } from './reply-pieces.ts';
 
 /** Replaces arguments that are too large in the transcript. Providers want an object. */
 const TOO_LARGE = '{"omitted":"the arguments were too large"}';
@@ -160,7 +160,7 @@ export class ReplyCollector {
   }
 
   #addSource(part: StreamPart<'source'>): void {
-    const source = sourceOf(part);
+    const source = sourceOfPiece(part);
     if (source !== undefined) this.#piece = { type: 'source', source };
   }
 
@@ -293,7 +293,7 @@ export class ReplyCollector {
     for (const [id, { name }] of this.#unfinished ?? []) {
       const message = `the model's stream ended within the arguments of call "${printable(id)}" of tool "${printable(name)}"; it is not run`;
       // If the reply reached its length limit, the next one would often too.
-      throw unified === 'length' ? noAnswer(message, CUT_REQUESTS) : brokenOff(message);
+      throw unified === 'length' ? cutAnswer(message) : brokenOff(message);
     }
     const content = this.#content(unified === 'length');
     const message = frozenJson({ role: 'assistant', content }, 'reply', MESSAGE_DEPTH) as unknown as AssistantMessage;
@@ -301,7 +301,7 @@ export class ReplyCollector {
     const refused = this.#refused();
     return {
       message,
-      ...endOf(message, { unified, raw, needs: this.#needs }),
+      ...endOfAnswer(message, { unified, raw, needs: this.#needs }),
       usage: tokenUsage(this.#finish.usage),
       ...(refused.length > 0 ? { refused } : {}),
     };

@@ -28,7 +28,7 @@ export type ReplyPiece =
 const MAX_FIELD = 8_192;
 
 /** Returns a source without its metadata; undefined if a field is missing, too long or not a text. */
-export function sourceOf(part: Extract<LanguageModelV4StreamPart, { type: 'source' }>): ModelSource | undefined {
+export function sourceOfPiece(part: Extract<LanguageModelV4StreamPart, { type: 'source' }>): ModelSource | undefined {
   const { sourceType, id, title } = part;
   if (sourceType === 'url') {
     const { url } = part;

@@ -45,8 +45,10 @@ export class RequestView {
    */
   of(messages: Transcript | readonly Message[]): readonly Message[] {
     const same = sameIn(messages, this.#seen);
-    this.#ends.length = same;
-    this.#sent.length = this.#ends.at(-1) ?? 0;
+    if (same < this.#ends.length) {
+      this.#ends.length = same;
+      this.#sent.length = this.#ends.at(-1) ?? 0;
+    }
     for (let i = same; i < messages.length; i++) {
       const shown = viewOf(messages.at(i) as Message, this.#vendor);
       if (shown) this.#sent.push(shown);
@@ -69,11 +71,10 @@ function sameIn(messages: Transcript | readonly Message[], seen: Transcript | re
 export function viewOf(message: Message, vendor: Vendor): Message | undefined {
   if (message.role === 'assistant') return assistantView(message, vendor);
   const own = withoutForeign(message, vendor);
-  if (own.role === 'tool')
-    return withContent(
-      own,
-      own.content.map((part) => toolView(part, vendor)),
-    );
+  if (own.role === 'tool') {
+    const isAsItIs = own.content.every((part) => toolView(part, vendor) === part);
+    return isAsItIs ? own : { ...own, content: own.content.map((part) => toolView(part, vendor)) };
+  }
   if (own.role !== 'user') return own;
   const content = own.content.filter((part) => !isBlank(part)).map((part) => withoutForeign(part, vendor));
   return withContent(own, content.length > 0 ? content : [{ type: 'text' as const, text: NO_TEXT }]);

@@ -4,7 +4,7 @@ import { type ErrorData, readProperty, toErrorData } from '../values/error-data.
 import { ModelError, ModelStalledError } from '../values/errors.ts';
 import type { Usage } from '../values/usage.ts';
 import { spentBy } from './failed-call-usage.ts';
-import { failureOf, statusOf } from './failure.ts';
+import { failureOf, statusOfError } from './failure.ts';
 
 /** How many times a model is called for one reply, the first time included. */
 const MODEL_ATTEMPTS = 5;
@@ -77,7 +77,7 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
 }
 
 function retryOf(failure: unknown, attempt: number, delayMs: number): Retry {
-  const status = statusOf(failure);
+  const status = statusOfError(failure);
   return { attempt, delayMs, error: toErrorData(failure, 'MODEL'), ...(status === undefined ? {} : { status }) };
 }
 
@@ -104,7 +104,7 @@ function final(error: unknown, attempts: number, why = ''): unknown {
   const cause = readProperty(error, 'cause');
   const options = cause === undefined ? {} : { cause };
   if (code === 'MODEL_STALLED') return new ModelStalledError(message, options);
-  const marks = ['isRetryable', 'requests'].map((key) => [key, readProperty(error, key)] as const);
+  const marks = ['isRetryable', 'requests', 'finishReason'].map((key) => [key, readProperty(error, key)] as const);
   return Object.assign(
     new ModelError(message, options),
     Object.fromEntries(marks.filter(([, mark]) => mark !== undefined)),

@@ -12,6 +12,15 @@ export interface TracePlace {
   /** The span above the first attempt of the run, 16 hexadecimal digits; undefined: the first attempt is the root. */
   readonly parentId: string | undefined;
   readonly isSampled: boolean;
+  /** The span of the code that started the run; undefined: it had none, or it is the one above the run. */
+  readonly caller?: SpanPlace | undefined;
+}
+
+/** Where a span is. */
+export interface SpanPlace {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly isSampled: boolean;
 }
 
 /** Returns the id of the trace of a run that no other run began. */
@@ -49,18 +58,30 @@ const isZero = (id: string): boolean => id === '0'.repeat(id.length);
 
 const NONE = '0'.repeat(16);
 
-/** Returns a place as a record keeps it: a `traceparent`, whose span is the one above the run. */
-export function placeText({ traceId, parentId = NONE, isSampled }: TracePlace): string {
-  return `00-${traceId}-${parentId}-${isSampled ? '01' : '00'}`;
+/** Returns a place as a record keeps it: a `traceparent`, whose span is the one above the run, and after a space that of the caller. */
+export function placeText({ traceId, parentId = NONE, isSampled, caller }: TracePlace): string {
+  const own = traceparent({ traceId, spanId: parentId, isSampled });
+  return caller ? `${own} ${traceparent(caller)}` : own;
+}
+
+function traceparent({ traceId, spanId, isSampled }: SpanPlace): string {
+  return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }
 
 /** Reads the place that a record keeps; undefined for a text that is none. */
-export function placeIn(text: string | undefined): TracePlace | undefined {
-  if (text?.length !== 55) return undefined;
-  const [version, traceId = '', parentId = '', flags = ''] = text.split('-');
-  if (version !== '00' || !isHex(traceId, 32) || !isHex(parentId, 16) || !isHex(flags, 2) || isZero(traceId))
+export function placeInTrace(text = ''): TracePlace | undefined {
+  const [own, caller] = [spanIn(text.slice(0, 55)), spanIn(text.slice(56))];
+  if (!own || (text.length > 55 && (text[55] !== ' ' || !caller || isZero(caller.spanId)))) return undefined;
+  const { traceId, spanId, isSampled } = own;
+  return { traceId, parentId: isZero(spanId) ? undefined : spanId, isSampled, ...(caller ? { caller } : {}) };
+}
+
+function spanIn(text: string): SpanPlace | undefined {
+  if (text.length !== 55) return undefined;
+  const [version, traceId = '', spanId = '', flags = ''] = text.split('-');
+  if (version !== '00' || !isHex(traceId, 32) || !isHex(spanId, 16) || !isHex(flags, 2) || isZero(traceId))
     return undefined;
-  return { traceId, parentId: isZero(parentId) ? undefined : parentId, isSampled: flags === '01' };
+  return { traceId, spanId, isSampled: flags === '01' };
 }
 
 const digits = new Set('0123456789abcdef');

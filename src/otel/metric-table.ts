@@ -25,7 +25,8 @@ export interface AlertRow {
   readonly see: string;
 }
 
-const model = ['gen_ai.provider.name', 'gen_ai.request.model'] as const;
+/** `pawl.purpose`: who asks, where it is not the agent: `critic` or `compactor`. */
+const model = ['gen_ai.provider.name', 'gen_ai.request.model', 'pawl.purpose'] as const;
 const agent = ['pawl.agent.id'] as const;
 
 /** The metrics of `pawl/otel`. The names of `gen_ai` are those of semantic-conventions-genai v0.1.0. */
@@ -34,7 +35,8 @@ export const metricTable = {
     kind: 'histogram',
     unit: 's',
     attributes: [...model, 'error.type'],
-    means: 'How long one request of a model takes. `error.type`: it failed.',
+    means:
+      'How long one request of a model takes. `error.type`: it failed. `pawl.purpose`: the critic or the compactor asks.',
     alerts: [
       {
         name: 'PawlModelErrors',
@@ -80,8 +82,8 @@ export const metricTable = {
       {
         name: 'PawlUnknownOutcome',
         when: moreThan('pawl.outcomes.unknown', 0),
-        ...{ for: '0m', urgency: 'ticket', says: 'A call with an effect was under way when its process died.' },
-        see: 'A run is parked',
+        ...{ for: '0m', urgency: 'ticket', says: 'A call with an effect may or may not have taken place.' },
+        see: 'The outcome of a call is unknown',
       },
     ],
   },
@@ -124,7 +126,7 @@ export const metricTable = {
         name: 'PawlSetup',
         when: moreThan('pawl.setups.failed', 0),
         ...{ for: '0m', urgency: 'page', says: 'A process lacks a model, a key or a tool: a bad deploy.' },
-        see: 'A deploy broke runs',
+        see: 'A setup is missing',
       },
     ],
   },
@@ -162,7 +164,7 @@ export const metricTable = {
           urgency: 'ticket',
           says: 'Runs cost more than 100 dollars in an hour. Put your own bound here.',
         },
-        see: 'Runs pile up',
+        see: 'Runs cost too much',
       },
     ],
   },
@@ -215,6 +217,13 @@ export const metricTable = {
     // A unit that is an annotation gets no suffix.
     ...gauge('{store}', [], 'Whether the store answers this process: 1 or 0.'),
     alerts: [
+      {
+        // The gauges of a process die with it: without any process no other rule has a value to read.
+        name: 'PawlNoProcess',
+        when: 'absent(pawl.store.up)',
+        ...{ for: '5m', urgency: 'page', says: 'No process reports: all are dead, or their metrics do not arrive.' },
+        see: 'No process reports',
+      },
       {
         name: 'PawlStoreAway',
         when: 'min(pawl.store.up) == 0',

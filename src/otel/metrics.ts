@@ -72,16 +72,22 @@ export class Metrics {
   /** Shows the store and the places of an executor, the first one that there is: the processes of a fleet show one store. */
   watch(executor: WatchedExecutor): void {
     this.#watched ??= executor;
-    executor.onWarning((fields) => this.#warned(fields));
+    executor.onWarning(this.#onWarning);
+    this.look();
+  }
+
+  /** Looks whether a provider is there now. */
+  look(): void {
     void this.isMeasuring;
   }
 
   /** Measures one request of a model. */
-  async asked(call: Extract<TracedCall, { kind: 'model' }>, reply: Promise<unknown>): Promise<void> {
+  async askState(call: Extract<TracedCall, { kind: 'model' }>, reply: Promise<unknown>): Promise<void> {
     const from = performance.now();
     const about = {
       [genAi.provider]: this.#values.of(genAi.provider, call.provider),
       [genAi.requestModel]: this.#values.of(genAi.requestModel, call.modelId),
+      ...(call.purpose ? { [own.purpose]: call.purpose } : {}),
     };
     const seconds = () => (performance.now() - from) / 1_000;
     try {
@@ -103,7 +109,7 @@ export class Metrics {
     switch (event.type) {
       case 'run.started':
       case 'run.resumed':
-        this.#begun(event, run);
+        this.#onBegun(event, run);
         break;
       case 'tool.done':
         if (!event.isLate) this.#measure('gen_ai.execute_tool.duration', event.ms / 1_000, this.#ofTool(event));
@@ -128,25 +134,26 @@ export class Metrics {
         break;
       case 'run.parked':
         this.#count('pawl.parkings', 1, { ...this.#agent(run), ...this.#code(event.code) });
-        this.#worked(run, at, 'parked');
+        if (event.code === 'OUTCOME_UNKNOWN') this.#count('pawl.outcomes.unknown', unknownCalls(run), this.#agent(run));
+        this.#onWork(run, at, 'parked');
         break;
       case 'run.ended':
         if (ends.has(event.status))
           this.#count('pawl.runs.ended', 1, { ...this.#agent(run), [own.status]: event.status });
-        this.#worked(run, at, event.status);
+        this.#onWork(run, at, event.status);
         break;
     }
   }
 
-  #warned({ event, code, ticks }: LogFields): void {
+  readonly #onWarning = ({ event, code, ticks }: LogFields): void => {
     if (!this.isMeasuring) return;
     this.#count('pawl.warnings', 1, { 'pawl.event': String(event) });
     if (event === 'setup.failed') this.#count('pawl.setups.failed', 1, this.#code(String(code)));
     if (event === 'schedule.missed') this.#count('pawl.schedules.missed', Number(ticks), {});
     if (event === 'outcome.delivery.failed') this.#count('pawl.outcomes.undelivered', 1, {});
-  }
+  };
 
-  #begun(event: Extract<RunEvent, { type: 'run.started' | 'run.resumed' }>, run: ObservedRun): void {
+  #onBegun(event: Extract<RunEvent, { type: 'run.started' | 'run.resumed' }>, run: ObservedRun): void {
     const { type, at } = event;
     const earlier = type === 'run.resumed' ? event.spend : undefined;
     const agent = { [own.agentId]: this.#values.of(own.agentId, run.info.subjectId) };
@@ -167,7 +174,7 @@ export class Metrics {
       this.#count('pawl.runs.resumed', 0, { ...agent, 'pawl.how': how });
   }
 
-  #worked(run: ObservedRun, at: number, status: string): void {
+  #onWork(run: ObservedRun, at: number, status: string): void {
     const measured = this.#runs.get(run);
     if (!measured) return;
     this.#runs.delete(run);
@@ -216,6 +223,12 @@ export class Metrics {
     this.#instruments.set(name, instrument);
     return instrument;
   }
+}
+
+/** How many `once` calls a process died in, of a run that is parked for them: no event says it of each. Each is counted once. */
+function unknownCalls({ attempt, previous }: ObservedRun): number {
+  if (attempt !== undefined || !previous || previous.isTold) return 0;
+  return previous.calls.filter(({ effect }) => effect === 'once').length;
 }
 
 type GaugeName = MetricName<'gauge'>;

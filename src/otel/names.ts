@@ -1,3 +1,7 @@
+import type { Attributes } from '@opentelemetry/api';
+import { isObject } from '../values/json.ts';
+import { letGo } from '../values/thenable.ts';
+
 // Names of semantic-conventions-genai v0.1.0, and Pawl's own. The constants of @opentelemetry/semantic-conventions are older ones.
 
 /** What a span of one of these operations is called, before its subject. */
@@ -8,6 +12,7 @@ export const genAi = {
   operation: 'gen_ai.operation.name',
   provider: 'gen_ai.provider.name',
   requestModel: 'gen_ai.request.model',
+  requestStream: 'gen_ai.request.stream',
   finishReasons: 'gen_ai.response.finish_reasons',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
@@ -44,13 +49,14 @@ export const own = {
   link: 'pawl.link',
   cut: 'pawl.cut',
   code: 'pawl.code',
+  purpose: 'pawl.purpose',
 } as const;
 
 /** Longest name of a model, a tool or an agent in a span, in UTF-16 units. */
 const MAX_NAME_CHARS = 256;
 
 /** Returns a name from outside as a span may have it: without control characters, and cut. */
-export function nameOf(text: string): string {
+export function nameOfSpan(text: string): string {
   const cut = text.length > MAX_NAME_CHARS ? text.slice(0, MAX_NAME_CHARS) : text;
   let clean = '';
   for (const char of cut.toWellFormed()) clean += isControl(char) ? ' ' : char;
@@ -60,6 +66,25 @@ export function nameOf(text: string): string {
 function isControl(char: string): boolean {
   const code = char.charCodeAt(0);
   return code < 32 || (code >= 127 && code < 160);
+}
+
+/** Most attributes of a host in one span. */
+const MAX_HOST_ATTRIBUTES = 32;
+/** Names that a host cannot give: what they say is Pawl's. */
+const taken = ['pawl.', 'gen_ai.', 'error.'];
+
+/** Returns what a host gave as attributes, as a span may have them: texts, numbers and booleans, bounded as names are. */
+export function hostAttributes(given: unknown): Attributes {
+  letGo(given);
+  if (!isObject(given)) return {};
+  const attributes: Attributes = {};
+  for (const [name, value] of Object.entries(given).slice(0, MAX_HOST_ATTRIBUTES)) {
+    if (name === '' || taken.some((prefix) => name.startsWith(prefix))) continue;
+    if (typeof value === 'string') attributes[nameOfSpan(name)] = nameOfSpan(value);
+    else if (typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value)))
+      attributes[nameOfSpan(name)] = value;
+  }
+  return attributes;
 }
 
 /** Returns the attribute of a content, cut at so many UTF-16 units. @param value what the host's `redact` has left of it */

@@ -1,7 +1,8 @@
-import { diag, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
-import type { Tracing } from '../index.ts';
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type { ObservedRun, Tracing, WatchedExecutor } from '../index.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { Metrics } from './metrics.ts';
+import type { TraceOptions } from './run-trace.ts';
 import { Traces } from './traces.ts';
 
 /** Options of `openTelemetry`. */
@@ -22,11 +23,19 @@ export interface OpenTelemetryOptions {
   readonly content?: boolean;
   /** Most characters of one content; default 8,192. A longer one is cut, with `pawl.cut`. */
   readonly maxContentChars?: number;
+  /**
+   * Your own attributes for the spans of attempts: at most 32 texts of at most 256 characters, numbers and booleans. Names that
+   * begin with `pawl.`, `gen_ai.` or `error.` are left out. Metrics do not have them.
+   * @example attributes: ({ info }) => ({ 'app.tenant': info.labels?.tenant })
+   */
+  readonly attributes?: (run: ObservedRun) => { readonly [name: string]: string | number | boolean | undefined };
   /** `false`: no spans. */
   readonly traces?: boolean;
   /** `false`: no metrics. */
   readonly metrics?: boolean;
 }
+
+type Warn = WatchedExecutor['warn'];
 
 /** Most characters of one content of a span. */
 const MAX_CONTENT_CHARS = 8_192;
@@ -37,6 +46,7 @@ const optionKeys: KnownKeys<OpenTelemetryOptions> = {
   trace: true,
   content: true,
   maxContentChars: true,
+  attributes: true,
   traces: true,
   metrics: true,
 };
@@ -60,13 +70,24 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   const { trace = 'link', maxContentChars = MAX_CONTENT_CHARS } = options;
   if (trace !== 'link' && trace !== 'join')
     throw new TypeError(`${of}: trace must be 'link' or 'join', not ${JSON.stringify(trace)}`);
+  if (options.attributes !== undefined && typeof options.attributes !== 'function')
+    throw new TypeError(`${of}: attributes must be a function, not ${kindOf(options.attributes)}`);
   if (!Number.isSafeInteger(maxContentChars) || maxContentChars < 1)
     throw new TypeError(`${of}: maxContentChars must be a whole number above 0, not ${maxContentChars}`);
-  const how = { joins: trace === 'join', contentChars: options.content ? maxContentChars : undefined };
+  let warn: Warn = () => {};
+  const how: TraceOptions = {
+    joins: trace === 'join',
+    contentChars: options.content ? maxContentChars : undefined,
+    attributes: options.attributes,
+    warn: (event, fields) => warn(event, fields),
+  };
   const traces = options.traces === false ? undefined : new Traces(options.tracerProvider, how);
   const metrics = options.metrics === false ? undefined : new Metrics(options.meterProvider);
   return Object.freeze<Tracing>({
-    begin: (run) => traces?.begin(run),
+    begin(run) {
+      metrics?.look();
+      return traces?.begin(run);
+    },
     enter(call, next) {
       let made: Promise<unknown> | undefined;
       const ask = () => {
@@ -76,9 +97,12 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
       if (traces) traces.enter(call, ask);
       else void ask();
       if (metrics?.isMeasuring && made && call.kind === 'model')
-        metrics.asked(call, made).catch((error) => diag.error('pawl/otel: a model request was not measured', error));
+        metrics.askState(call, made).catch((error) => warn('callback.threw', { what: 'tracing', error }));
     },
-    watch: (executor) => metrics?.watch(executor),
+    watch(executor) {
+      warn = executor.warn;
+      metrics?.watch(executor);
+    },
     event(event, run) {
       traces?.event(event, run);
       metrics?.event(event, run);

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import { genAi, nameOf } from './names.ts';
+import { genAi, nameOfSpan } from './names.ts';
 
 /** The parts of a model's reply that spans and metrics read. */
 interface Reply {
@@ -31,7 +31,7 @@ export function replyAttributes(reply: unknown): Attributes {
   const { finishReason } = asReply(reply);
   return {
     ...Object.fromEntries(tokensOf(reply)),
-    ...(typeof finishReason === 'string' ? { [genAi.finishReasons]: [nameOf(finishReason)] } : {}),
+    ...(typeof finishReason === 'string' ? { [genAi.finishReasons]: [nameOfSpan(finishReason)] } : {}),
   };
 }
 
@@ -43,8 +43,8 @@ function asReply(reply: unknown): Reply {
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '_OTHER';
   const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
-  if (typeof code === 'string') return nameOf(code);
-  return typeof name === 'string' ? nameOf(name) : '_OTHER';
+  if (typeof code === 'string') return nameOfSpan(code);
+  return typeof name === 'string' ? nameOfSpan(name) : '_OTHER';
 }
 
 /** How many values of one attribute the metrics tell apart. */
@@ -56,7 +56,7 @@ export class BoundedValues {
 
   /** Returns a value as a metric may have it. */
   of(attribute: string, value: string): string {
-    const name = nameOf(value);
+    const name = nameOfSpan(value);
     const seen = this.#seen.get(attribute) ?? new Set();
     this.#seen.set(attribute, seen);
     if (!seen.has(name) && seen.size >= MAX_VALUES) return 'other';

@@ -1,16 +1,6 @@
-import {
-  type Attributes,
-  type Context,
-  context,
-  diag,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { RunEvent, TracedCall } from '../index.ts';
-import { contentOf, genAi, nameOf, operations, own } from './names.ts';
+import { contentOf, genAi, nameOfSpan, operations, own } from './names.ts';
 import { codeOf, replyAttributes } from './replies.ts';
 import type { RunTrace } from './run-trace.ts';
 
@@ -24,8 +14,6 @@ interface BegunAttempt {
   readonly at: number;
   /** Its span, if it began with the trace. */
   readonly early: Span | undefined;
-  /** Spans have contents of at most so many characters; undefined = they have none. */
-  readonly contentChars: number | undefined;
 }
 
 /** The spans of one attempt in this process: its own, and those of its calls. */
@@ -33,22 +21,18 @@ export class RunSpans {
   readonly #trace: RunTrace;
   readonly #attempt: number;
   readonly #span: Span;
-  readonly #context: Context;
-  readonly #contentChars: number | undefined;
   readonly #tools = new Map<string, Span>();
+  /** Calls that are over. They end once the store has their results: until then a successor would tell them as lost. */
+  #done: { readonly span: Span; readonly at: number }[] = [];
+  /** Whether the record has this attempt, so that a successor would tell it. */
+  #isSaved = false;
   #events = 0;
   #isLost = false;
 
-  constructor(runTrace: RunTrace, { attempt, at, early, contentChars }: BegunAttempt) {
+  constructor(runTrace: RunTrace, { attempt, at, early }: BegunAttempt) {
     this.#trace = runTrace;
-    this.#contentChars = contentChars;
     this.#attempt = attempt;
-    const { previous } = runTrace.run;
-    const links = previous
-      ? [{ context: runTrace.attemptSpan(previous.attempt), attributes: { [own.link]: 'previous' } }]
-      : [];
-    this.#span = runTrace.startAttempt(attempt, at, { links, early });
-    this.#context = trace.setSpan(ROOT_CONTEXT, this.#span);
+    this.#span = runTrace.startAttempt(attempt, at, early).setAttribute(own.origin, runTrace.run.origin);
     if (attempt === 1) this.#say(this.#span, genAi.inputMessages, messageOf('user', runTrace.run.info.prompt));
   }
 
@@ -79,9 +63,15 @@ export class RunSpans {
       case 'step.done':
         if (event.spend) this.#span.setAttribute(own.spendUsd, event.spend.usd);
         return false;
+      case 'checkpoint.saved':
+        this.#isSaved = true;
+        // What ended while the save was under way is not in it.
+        this.#endDone(Math.ceil(at - event.ms));
+        return false;
       case 'lease.lost':
         // The process that has the run now tells this attempt, and its open calls.
         this.#isLost = true;
+        this.#done = [];
         return false;
       case 'run.parked':
         return this.#end(at, { [own.status]: 'parked', [own.code]: event.code });
@@ -96,39 +86,51 @@ export class RunSpans {
   enter(call: TracedCall, next: () => Promise<unknown>): void {
     if (call.kind === 'model') this.#askModel(call, next);
     else {
-      const span = this.#tools.get(call.callId);
-      void context.with(span ? trace.setSpan(ROOT_CONTEXT, span) : this.#context, next);
+      const span = this.#tools.get(call.callId) ?? this.#span;
+      void context.with(trace.setSpan(ROOT_CONTEXT, span), next);
     }
   }
 
-  #askModel({ step, provider, modelId }: Extract<TracedCall, { kind: 'model' }>, next: () => Promise<unknown>): void {
+  #askModel(call: Extract<TracedCall, { kind: 'model' }>, next: () => Promise<unknown>): void {
+    const { step, provider, modelId, purpose } = call;
     const span = this.#trace.start({
       ...{ name: `${operations.model} ${modelId}`, kind: SpanKind.CLIENT, parent: this.#span.spanContext() },
       attributes: {
-        ...{ [genAi.operation]: operations.model, [genAi.provider]: nameOf(provider), [own.step]: step },
-        ...{ [genAi.requestModel]: nameOf(modelId), [own.runId]: this.#trace.run.info.runId },
+        ...{ [genAi.operation]: operations.model, [genAi.provider]: nameOfSpan(provider), [own.step]: step },
+        // Models are asked for streams alone.
+        ...{
+          [genAi.requestModel]: nameOfSpan(modelId),
+          [genAi.requestStream]: true,
+          [own.runId]: this.#trace.run.info.runId,
+        },
+        ...(purpose ? { [own.purpose]: purpose } : {}),
       },
     });
     const made = context.with(trace.setSpan(ROOT_CONTEXT, span), next);
-    const ended = made.then(
-      (reply) => span.setAttributes(replyAttributes(reply)).end(),
-      (error) => {
-        const code = codeOf(error);
-        span.setAttribute(genAi.errorType, code).setStatus({ code: SpanStatusCode.ERROR, message: code }).end();
-      },
+    const end = (describe: () => void) => {
+      try {
+        describe();
+        span.end();
+      } catch (error) {
+        // A processor of the host may throw: no code waits for the end of a span.
+        this.#trace.options.warn('callback.threw', { what: 'tracing', error });
+      }
+    };
+    void made.then(
+      (reply) => end(() => span.setAttributes(replyAttributes(reply))),
+      (error) => end(() => fail(span, codeOf(error))),
     );
-    // A processor of the host may throw: no code waits for the end of a span.
-    ended.catch((error) => diag.error('pawl/otel: the span of a model request could not end', error));
   }
 
   /** Adds a content to a span, where the host asked for contents. */
   #say(span: Span | undefined, name: string, value: unknown): void {
-    if (this.#contentChars !== undefined) span?.setAttributes(contentOf(name, value, this.#contentChars));
+    const { contentChars } = this.#trace.options;
+    if (contentChars !== undefined) span?.setAttributes(contentOf(name, value, contentChars));
   }
 
-  #toolStarted({ effect, step, at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {
+  #toolStarted({ at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {
     const span = this.#trace.startCall(call, at, { attempt: this.#attempt, parent: this.#span });
-    this.#tools.set(call.callId, span.setAttributes({ [own.toolEffect]: effect, [own.step]: step }));
+    this.#tools.set(call.callId, span);
     this.#say(span, genAi.toolArguments, call.input);
   }
 
@@ -138,7 +140,15 @@ export class RunSpans {
     this.#say(span, genAi.toolResult, textIn(output));
     if (span && output.type.startsWith('error'))
       span.setAttribute(genAi.errorType, 'tool_error').setStatus({ code: SpanStatusCode.ERROR });
-    span?.end(at);
+    if (!span || this.#isLost) return;
+    // A process that is killed before its save returns exports no held span: those of a child run would miss their parent.
+    if (this.#isSaved && !this.#trace.isAbove(span)) this.#done.push({ span, at });
+    else span.end(at);
+  }
+
+  #endDone(until: number): void {
+    for (const { span, at } of this.#done) if (at <= until) span.end(at);
+    this.#done = this.#done.filter(({ at }) => at > until);
   }
 
   /** The call continues in another span, once its wait is over. */
@@ -158,6 +168,7 @@ export class RunSpans {
 
   #end(at: number, attributes: Attributes): true {
     if (this.#isLost) return true;
+    this.#endDone(at);
     for (const span of this.#tools.values()) span.setAttribute(own.toolState, 'left').end(at);
     this.#tools.clear();
     if (this.#events > MAX_SPAN_EVENTS) this.#span.setAttribute(own.eventsDropped, this.#events - MAX_SPAN_EVENTS);
@@ -169,6 +180,10 @@ export class RunSpans {
     this.#events += 1;
     if (this.#events <= MAX_SPAN_EVENTS) this.#span.addEvent(`pawl.${type}`, attributes, at);
   }
+}
+
+function fail(span: Span, code: string): void {
+  span.setAttribute(genAi.errorType, code).setStatus({ code: SpanStatusCode.ERROR, message: code });
 }
 
 /** The rule that holds back a run which waits for its turn. */

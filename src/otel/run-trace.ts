@@ -1,5 +1,5 @@
 import {
-  context,
+  type Attributes,
   type Link,
   type Span,
   type SpanContext,
@@ -7,11 +7,29 @@ import {
   type SpanOptions,
   SpanStatusCode,
   TraceFlags,
-  trace,
 } from '@opentelemetry/api';
-import type { ObservedRun } from '../index.ts';
-import { attemptSpanId, callSpanId, type TracePlace } from './ids.ts';
-import { genAi, nameOf, operations, own } from './names.ts';
+import type { ObservedRun, WatchedExecutor } from '../index.ts';
+import { attemptSpanId, callSpanId, type SpanPlace, type TracePlace } from './ids.ts';
+import { genAi, hostAttributes, nameOfSpan, operations, own } from './names.ts';
+
+/** What spans have, and where runs begin. */
+export interface TraceOptions {
+  /** The span of the code that starts a run is its parent. */
+  readonly joins: boolean;
+  /** Spans have contents of at most so many characters; undefined = they have none. */
+  readonly contentChars: number | undefined;
+  /** The host's own attributes of an attempt. */
+  readonly attributes: ((run: ObservedRun) => unknown) | undefined;
+  readonly warn: WatchedExecutor['warn'];
+}
+
+/** What the trace of a run has besides the run. */
+interface Standing {
+  readonly place: TracePlace;
+  /** The ids of calls that began a run in this process. */
+  readonly parents: ReadonlySet<string>;
+  readonly options: TraceOptions;
+}
 
 /** A span that begins. */
 export interface Started extends SpanOptions {
@@ -27,6 +45,8 @@ type StartSpan = (options: Started & { readonly spanId?: string }) => Span;
 interface StartedCall {
   readonly callId: string;
   readonly name: string;
+  readonly effect: string;
+  readonly step: number;
   readonly attempt: number;
 }
 
@@ -35,28 +55,46 @@ export class RunTrace {
   readonly start: StartSpan;
   readonly run: ObservedRun;
   readonly #place: TracePlace;
+  readonly options: TraceOptions;
+  readonly #parents: ReadonlySet<string>;
 
-  constructor(start: StartSpan, run: ObservedRun, place: TracePlace) {
+  constructor(start: StartSpan, run: ObservedRun, { place, parents, options }: Standing) {
     this.start = start;
     this.run = run;
     this.#place = place;
+    this.#parents = parents;
+    this.options = options;
+  }
+
+  /** Returns whether the span of another run is below this one. */
+  isAbove(span: Span): boolean {
+    return this.#parents.has(span.spanContext().spanId);
   }
 
   /** Begins the span of an attempt. @param from wall clock, ms @param early the span, if it began before */
-  startAttempt(
-    attempt: number,
-    from: number,
-    { links = [], early }: { links?: Link[]; early?: Span | undefined } = {},
-  ): Span {
-    const { info, origin, rootRunId } = this.run;
+  startAttempt(attempt: number, from: number, early?: Span | undefined): Span {
+    const { info, rootRunId } = this.run;
     const spanId = attemptSpanId(this.#place.traceId, info.runId, attempt);
-    const started = { ...agentSpan(info.name, links), spanId, startTime: from, parent: this.#above(attempt) };
+    const opening = agentSpan(info.name, this.#linksOf(attempt));
+    const started = { ...opening, spanId, startTime: from, parent: this.#above(attempt) };
     const span = early ?? this.start(started);
     return span.setAttributes({
-      ...{ [genAi.operation]: operations.agent, [genAi.agentName]: nameOf(info.name) },
-      ...{ [own.agentId]: nameOf(info.subjectId), [own.runId]: info.runId, [own.rootId]: rootRunId },
-      ...{ [own.origin]: origin, [own.attempt]: attempt },
+      ...this.#hosts(),
+      ...{ [genAi.operation]: operations.agent, [genAi.agentName]: nameOfSpan(info.name) },
+      ...{ [own.agentId]: nameOfSpan(info.subjectId), [own.runId]: info.runId, [own.rootId]: rootRunId },
+      [own.attempt]: attempt,
     });
+  }
+
+  /** The host's own attributes. */
+  #hosts(): Attributes {
+    const { attributes, warn } = this.options;
+    try {
+      return hostAttributes(attributes?.(this.run));
+    } catch (error) {
+      warn('callback.threw', { what: 'attributes of openTelemetry', error });
+      return {};
+    }
   }
 
   /** Begins the span of a tool call. @param from wall clock, ms */
@@ -67,15 +105,25 @@ export class RunTrace {
       ...{ name: `${operations.tool} ${name}`, startTime: from, parent: parent.spanContext() },
       spanId: callSpanId(this.#place.traceId, start),
       attributes: {
-        ...{ [genAi.operation]: operations.tool, [genAi.toolName]: nameOf(name), [genAi.toolType]: 'function' },
-        ...{ [genAi.toolCallId]: nameOf(callId), [own.toolAttempt]: call.attempt, [own.runId]: this.run.info.runId },
+        ...{ [genAi.operation]: operations.tool, [genAi.toolName]: nameOfSpan(name), [genAi.toolType]: 'function' },
+        ...{
+          [genAi.toolCallId]: nameOfSpan(callId),
+          [own.toolAttempt]: call.attempt,
+          [own.runId]: this.run.info.runId,
+        },
+        ...{ [own.toolEffect]: call.effect, [own.step]: call.step },
       },
     });
   }
 
-  /** Tells what a process that died could not: that it worked on the run, and which calls it had begun. */
-  tellLost({ attempt, from, at, calls }: NonNullable<ObservedRun['previous']>): void {
-    const lost = this.startAttempt(attempt, from).setAttribute(own.attemptLost, true);
+  /**
+   * Tells what a process that died could not: that it worked on the run, and which calls it had begun. How the run had come to that
+   * process no record says.
+   * @param code why this process parks the run; undefined = it continues the run
+   */
+  tellLost({ attempt, from, at, calls }: NonNullable<ObservedRun['previous']>, code?: string): void {
+    const parked = code === undefined ? {} : { [own.status]: 'parked', [own.code]: code };
+    const lost = this.startAttempt(attempt, from).setAttributes({ [own.attemptLost]: true, ...parked });
     for (const call of calls)
       endLost(this.startCall(call, at, { attempt, parent: lost }).setAttribute(own.toolLost, true), at);
     endLost(lost, at);
@@ -85,6 +133,13 @@ export class RunTrace {
   attemptSpan(attempt: number): SpanContext {
     const { traceId, isSampled } = this.#place;
     return remote({ traceId, spanId: attemptSpanId(traceId, this.run.info.runId, attempt), isSampled });
+  }
+
+  #linksOf(attempt: number): Link[] {
+    const { caller } = this.#place;
+    if (attempt === 1) return caller ? [linkTo('caller', remote(caller))] : [];
+    // Attempts are counted by one.
+    return [linkTo('previous', this.attemptSpan(attempt - 1))];
   }
 
   /** The span above an attempt: the call that began the run, or the first attempt. */
@@ -105,14 +160,12 @@ export function agentSpan(agentName: string, links: Link[]): Started {
   return { name: `${operations.agent} ${agentName}`, kind: SpanKind.INTERNAL, links };
 }
 
-/** Returns a link to the span of the code that starts a run. It is not the parent: one that was not sampled drops no run. */
-export function callerLink(): Link[] {
-  const caller = trace.getSpanContext(context.active());
-  return caller ? [{ context: caller, attributes: { [own.link]: 'caller' } }] : [];
+/** Returns a link of an attempt. The caller is no parent: one that was not sampled drops no run. */
+export function linkTo(what: 'caller' | 'previous', span: SpanContext): Link {
+  return { context: span, attributes: { [own.link]: what } };
 }
 
 /** Returns a span of which only the ids are known. */
-export function remote(of: { traceId: string; spanId: string; isSampled: boolean }): SpanContext {
-  const { traceId, spanId, isSampled } = of;
+export function remote({ traceId, spanId, isSampled }: SpanPlace): SpanContext {
   return { traceId, spanId, traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true };
 }

@@ -1,6 +1,5 @@
 import {
   context,
-  diag,
   isSpanContextValid,
   ROOT_CONTEXT,
   type Span,
@@ -11,24 +10,28 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { ObservedRun, RunEvent, TracedCall, TracedRun } from '../index.ts';
-import { attemptSpanId, callSpanId, placeIn, placeText, type TracePlace, traceIdOf, withIds } from './ids.ts';
-import { nameOf } from './names.ts';
+import {
+  attemptSpanId,
+  callSpanId,
+  placeInTrace,
+  placeText,
+  type SpanPlace,
+  type TracePlace,
+  traceIdOf,
+  withIds,
+} from './ids.ts';
+import { nameOfSpan } from './names.ts';
 import { RunSpans } from './run-spans.ts';
-import { agentSpan, callerLink, RunTrace, remote, type Started } from './run-trace.ts';
+import { agentSpan, linkTo, RunTrace, remote, type Started, type TraceOptions } from './run-trace.ts';
 
 /** Most roots that wait for the first event of their run. */
 const MAX_EARLY = 1_000;
 
+/** Most calls that are known to have begun a run. */
+const MAX_PARENTS = 1_000;
+
 /** The name under which spans and metrics come. */
 export const SCOPE = 'pawl';
-
-/** What spans have, and where runs begin. */
-interface TraceOptions {
-  /** The span of the code that starts a run is its parent. */
-  readonly joins?: boolean;
-  /** Spans have contents of at most so many characters; undefined = they have none. */
-  readonly contentChars?: number | undefined;
-}
 
 /** The traces of the runs of one process. */
 export class Traces {
@@ -38,11 +41,13 @@ export class Traces {
   readonly #runs = new WeakMap<ObservedRun, RunSpans>();
   /** Root spans that began with their trace, by trace id: their runs have not said anything yet. */
   readonly #early = new Map<string, Span>();
+  /** The ids of the spans of calls that began a run: the newest. */
+  readonly #parents = new Set<string>();
   /** Whether spans get the ids that Pawl wishes; undefined = it has not been seen. */
   #hasIds: boolean | undefined;
 
   /** @param provider default: the one that is registered globally */
-  constructor(provider: TracerProvider | undefined, options: TraceOptions = {}) {
+  constructor(provider: TracerProvider | undefined, options: TraceOptions) {
     this.#provider = provider;
     this.#options = options;
   }
@@ -51,18 +56,26 @@ export class Traces {
   begin({ runId, birth, agentName, parent }: TracedRun): string | undefined {
     const tracer = this.#tracer();
     if (!tracer) return undefined;
-    const above = parent && placeIn(parent.trace);
-    if (parent && above) return placeText({ ...above, parentId: callSpanId(above.traceId, parent) });
-    const caller = this.#options.joins ? trace.getSpanContext(context.active()) : undefined;
-    if (caller && isSpanContextValid(caller)) return placeText(placeBelow(caller));
+    const above = parent && placeInTrace(parent.trace);
+    if (parent && above) {
+      const { traceId, isSampled } = above;
+      return placeText({ traceId, parentId: callSpanId(traceId, parent), isSampled });
+    }
+    const active = trace.getSpanContext(context.active());
+    const caller = active && isSpanContextValid(active) ? active : undefined;
+    if (caller && this.#options.joins) {
+      const { traceId, spanId, isSampled } = placeOf(caller);
+      return placeText({ traceId, parentId: spanId, isSampled });
+    }
     const traceId = traceIdOf(runId, birth);
     const place = { traceId, parentId: undefined, isSampled: false };
     // The sampler decides once, at the first span: each later process follows it.
     const spanId = attemptSpanId(traceId, runId, 1);
-    const root = this.#start(tracer, { place, spanId }, agentSpan(agentName, callerLink()));
+    const root = this.#start(tracer, { place, spanId }, agentSpan(agentName, caller ? [linkTo('caller', caller)] : []));
     if (this.#early.size >= MAX_EARLY) this.#early.delete(this.#early.keys().next().value as string);
     this.#early.set(traceId, root);
-    return placeText({ ...place, isSampled: (root.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0 });
+    const { isSampled } = placeOf(root.spanContext());
+    return placeText({ ...place, isSampled, caller: caller && placeOf(caller) });
   }
 
   /** Makes a call in the context of its span. */
@@ -78,27 +91,30 @@ export class Traces {
   }
 
   /** The spans of an attempt that begins with this event. */
-  #begun({ type, at }: RunEvent, run: ObservedRun): RunSpans | undefined {
-    if (type !== 'run.started' && type !== 'run.resumed') return undefined;
-    const place = placeIn(run.trace);
+  #begun(event: RunEvent, run: ObservedRun): RunSpans | undefined {
+    const { type, at } = event;
+    const isSetAside = type === 'run.parked' && run.attempt === undefined;
+    if (type !== 'run.started' && type !== 'run.resumed' && !isSetAside) return undefined;
+    const place = placeInTrace(run.trace);
     const tracer = this.#tracer();
     // A run that was not sampled at first is traced by no later process.
     if (!tracer || !place?.isSampled) return undefined;
-    const runTrace = new RunTrace(
-      ({ spanId, ...started }) => this.#start(tracer, { place, spanId }, started),
-      run,
-      place,
-    );
-    const { attempt, previous } = run;
-    if (previous?.how === 'lost') runTrace.tellLost(previous);
-    // A run whose end is recorded is only delivered.
-    if (attempt === undefined) return undefined;
-    const spans = new RunSpans(runTrace, {
-      ...{ attempt, at, early: this.#takeEarly(place, attempt) },
-      contentChars: this.#options.contentChars,
+    const runTrace = new RunTrace(({ spanId, ...started }) => this.#start(tracer, { place, spanId }, started), run, {
+      ...{ place, parents: this.#parents, options: this.#options },
     });
+    const { attempt, previous } = run;
+    if (previous?.how === 'lost' && !previous.isTold) runTrace.tellLost(previous, isSetAside ? event.code : undefined);
+    // A run whose end is recorded is only delivered, and one that is parked at its start is not worked on.
+    if (attempt === undefined) return undefined;
+    if (run.parent && place.parentId !== undefined) this.#noteParent(place.parentId);
+    const spans = new RunSpans(runTrace, { attempt, at, early: this.#takeEarly(place, attempt) });
     this.#runs.set(run, spans);
     return spans;
+  }
+
+  #noteParent(spanId: string): void {
+    if (this.#parents.size >= MAX_PARENTS) this.#parents.delete(this.#parents.values().next().value as string);
+    this.#parents.add(spanId);
   }
 
   #takeEarly({ traceId, parentId }: TracePlace, attempt: number): Span | undefined {
@@ -115,7 +131,7 @@ export class Traces {
     const isNamed = this.#hasIds !== false || spanId === undefined;
     const above = parent ?? (isNamed ? undefined : remote({ traceId, spanId, isSampled: true }));
     const at = above ? trace.setSpanContext(ROOT_CONTEXT, above) : ROOT_CONTEXT;
-    const start = () => tracer.startSpan(nameOf(name), options, at);
+    const start = () => tracer.startSpan(nameOfSpan(name), options, at);
     if (spanId === undefined) return start();
     const span = withIds({ traceId, spanId }, start);
     if (this.#hasIds !== undefined || !span.isRecording()) return span;
@@ -125,11 +141,7 @@ export class Traces {
 
   #see(hasIds: boolean): void {
     this.#hasIds = hasIds;
-    if (!hasIds)
-      diag.warn(
-        'pawl/otel: the tracer provider has no runIds(): spans of a process that died may lack their parent. ' +
-          'Write: new NodeSDK({ idGenerator: runIds() })',
-      );
+    if (!hasIds) this.#options.warn('tracing.ids.missing');
   }
 
   /** Undefined while no provider is registered. */
@@ -152,7 +164,6 @@ interface Wished {
   readonly spanId: string | undefined;
 }
 
-/** The place of a run in the trace of its caller, whose sampler has decided. */
-function placeBelow({ traceId, spanId, traceFlags }: SpanContext): TracePlace {
-  return { traceId, parentId: spanId, isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
+function placeOf({ traceId, spanId, traceFlags }: SpanContext): SpanPlace {
+  return { traceId, spanId, isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
 }

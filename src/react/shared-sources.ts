@@ -61,7 +61,7 @@ export class SharedSources<State> {
     void this.#follow(key, {
       signal: source.signal,
       update: (change) => source.update(change),
-      nudged: (ms) => source.nudged(ms),
+      nudged: (ms) => source.waitForNudge(ms),
     });
     return source;
   }
@@ -100,7 +100,7 @@ class RunningSource<State> {
     this.#wake?.();
   }
 
-  nudged(ms?: number): Promise<void> {
+  waitForNudge(ms?: number): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {
         clearTimeout(timer);

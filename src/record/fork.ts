@@ -4,13 +4,13 @@ import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import type { Labels, RunCheckpointMeta } from '../run/request.ts';
 import type { Message } from '../values/message.ts';
 import { RECORD_VERSION, type RunCheckpoint } from './checkpoint.ts';
-import { openingOf, phasesBehind, stepsIn } from './steps.ts';
+import { openingOfSteps, phasesBehind, stepsIn } from './steps.ts';
 
 /* A fork is another run that begins with the first steps of a recorded one. */
 
 /** Returns the index in a record's messages after which nothing belongs to its first `at` steps. */
 export function cutAfter(record: RunCheckpoint, at: number): number {
-  return at === 0 ? openingOf(record) : (stepsIn(record)[at - 1]?.end ?? record.messages.length);
+  return at === 0 ? openingOfSteps(record) : (stepsIn(record)[at - 1]?.end ?? record.messages.length);
 }
 
 interface Cut {

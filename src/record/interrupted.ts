@@ -1,5 +1,5 @@
 import { traceIdIn } from '../run/attempt.ts';
-import { type HeadFields, type IdentityFields, staysParked } from '../run/fields.ts';
+import { type HeadFields, type IdentityFields, type SetupFault, staysParked } from '../run/fields.ts';
 import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
@@ -53,6 +53,8 @@ export type InterruptedRun =
       readonly spend?: Spend;
       /** The open waits of a run with the status `waiting`. */
       readonly waits?: readonly OpenWait[];
+      /** Since when no process could continue it: a model, its key or a tool was missing in each that tried; absent = not known. */
+      readonly setup?: SetupFault;
       /** When a resting run continues, wall clock, ms; absent = when a command comes, or unknown to the store. */
       readonly dueAt?: number;
     }
@@ -93,6 +95,7 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     ...(head.spend ? { spend: head.spend } : {}),
     ...(owner === undefined ? {} : { owner }),
     ...(isWaiting ? { waits } : {}),
+    ...(head.setup ? { setup: head.setup } : {}),
     ...(dueAt === undefined ? {} : { dueAt }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };

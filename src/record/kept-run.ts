@@ -17,6 +17,8 @@ export interface ReadableKeptRun extends OutcomeOwner {
   readonly iterations: number;
   /** The run is a fork of this one. */
   readonly forkedFrom?: ForkedFrom;
+  /** The trace of `pawl/otel`; absent = it has none. */
+  readonly traceId?: string;
   /** When the end was stored, by the wall clock of the store, ms. */
   readonly endedAt: number;
 }
@@ -42,7 +44,8 @@ type KeptPlace = Pick<KeptRun, 'runId' | 'endedAt'>;
 const MAX_ERROR_CHARS = 1_000;
 
 /** Returns the entry of a run that ends, from its outcome. One that does not say whose it is belongs to no agent and caller. */
-export function keptLineOf({ runId, status, error, usage, spend, iterations, forkedFrom, run }: RunOutcome): KeptLine {
+export function keptLineOf(outcome: RunOutcome): KeptLine {
+  const { runId, status, error, usage, spend, iterations, forkedFrom, traceId, run } = outcome;
   const short = error && shortened(error);
   const owner: OutcomeOwner = run ?? { meta: { ...noMeta, runId } };
   return {
@@ -53,6 +56,7 @@ export function keptLineOf({ runId, status, error, usage, spend, iterations, for
     ...(spend ? { spend } : {}),
     iterations,
     ...(forkedFrom ? { forkedFrom } : {}),
+    ...(traceId === undefined ? {} : { traceId }),
   };
 }
 
@@ -82,9 +86,10 @@ export function keptRunOf(line: unknown, { runId, endedAt }: KeptPlace): KeptRun
 
 function isKeptLine(line: unknown): boolean {
   if (!isObject(line) || !isOutcomeOwner(line)) return false;
-  const { status, error, usage, spend, iterations } = line;
+  const { status, error, usage, spend, iterations, traceId = '' } = line;
   const isCounted = isUsage(usage) && isCount(iterations) && (spend === undefined || isSpend(spend));
-  return isCounted && isEndStatus(status) && (error === undefined || isErrorData(error));
+  const isNamed = typeof traceId === 'string';
+  return isCounted && isNamed && isEndStatus(status) && (error === undefined || isErrorData(error));
 }
 
 /** Makes the entry of a run whose own cannot be read. @param error what reading it threw */

@@ -20,10 +20,14 @@ export function whyOver({
   workflow,
 }: EndedRecord): string | undefined {
   const how = `run ${runId} has ended with status ${outcome.status}`;
-  if (outcome.status === 'ok') return `${how}: it has its answer, and does not continue`;
+  // A run of a workflow has no steps to fork at.
+  const fork = (word: string): string => (workflow ? '' : `${word} fork it`);
+  if (outcome.status === 'ok') return `${how}: it has its answer, and does not continue${fork(';')}`;
   if (imported) return `${how}: it was imported, and does not continue; fork it`;
-  if (parent) return `${how}: the run that began it has read its end; retry that one, ${parent.rootRunId}`;
-  if (thread) return `${how}: it is a turn of a thread; retry its message with thread.retry, or send another one`;
+  if (parent)
+    return `${how}: the run that began it has read its end; retry that one, ${parent.rootRunId}${fork(', or')}`;
+  if (thread)
+    return `${how}: it is a turn of a thread; retry its message with thread.retry, send another one, or fork the run`;
   if (hosted) return `${how}: the machine of its host has its end; spawn it again under another id`;
   const state = workflow?.snapshot.status;
   if (state !== undefined && state !== 'active') return `${how}: its machine is over (${state}), and takes no event`;
@@ -40,11 +44,12 @@ export function reopened(record: EndedRecord, now: number): RunCheckpoint {
   const { retries = [], iteration, elapsedMs = 0, usage, spend, openPhase } = record;
   const retry: RunRetry = {
     at: now,
+    steps: iteration,
     // A code may be a host's own text.
     error: { code: (outcome.error?.code ?? '').slice(0, CODE_CHARS).toWellFormed() },
     used: { elapsedMs, iterations: iteration, usage, ...(spend ? { spend } : {}) },
   };
-  const before = retries.slice(1 - MAX_RETRIES).map(({ at, error }): RunRetry => ({ at, error }));
+  const before = retries.slice(1 - MAX_RETRIES).map(({ used: _, ...each }): RunRetry => each);
   // The last message may be an answer that was refused: its phase must know that it has one.
   const turns = record.messages.at(-1)?.role === 'assistant' ? 1 : 0;
   return {

@@ -20,7 +20,7 @@ interface ChildPlace {
 }
 
 /** What continues a stored run: its own start, the run above it, or no run, because the one at the top has ended. */
-export type Place = { readonly kind: 'own' } | { readonly kind: 'orphan' } | ChildPlace;
+export type TreePlace = { readonly kind: 'own' } | { readonly kind: 'orphan' } | ChildPlace;
 
 interface TreeOptions {
   /** Reads a record; null if there is none. */
@@ -69,12 +69,12 @@ export class RunTree {
       this.#listed.set(entry.runId, { parent: parent?.runId, awaited: childrenIn(waits) });
   }
 
-  async placeOf(run: Pick<ReadableRun, 'runId' | 'parent'>): Promise<Place> {
-    const parent = run.parent?.runId ?? (mayBeChild(run) ? (await this.#stored(run.runId))?.parent : undefined);
+  async placeOf(run: Pick<ReadableRun, 'runId' | 'parent'>): Promise<TreePlace> {
+    const parent = run.parent?.runId ?? (mayBeChild(run) ? (await this.#loadNode(run.runId))?.parent : undefined);
     return parent === undefined ? { kind: 'own' } : this.#placeBelow(parent, run.runId);
   }
 
-  async #placeBelow(parent: string, runId: string): Promise<Place> {
+  async #placeBelow(parent: string, runId: string): Promise<TreePlace> {
     const seen = new Set<string>();
     let isAlone = false;
     for (let root = parent; !seen.has(root); ) {
@@ -97,10 +97,10 @@ export class RunTree {
     const listed = this.#listed.get(runId);
     if (listed) return listed;
     const live = this.#options.live?.(runId);
-    return live ? { parent: live.parent?.runId, awaited: childrenIn(live.waiting?.waits) } : this.#stored(runId);
+    return live ? { parent: live.parent?.runId, awaited: childrenIn(live.waiting?.waits) } : this.#loadNode(runId);
   }
 
-  async #stored(runId: string): Promise<Node> {
+  async #loadNode(runId: string): Promise<Node> {
     const known = this.#read.get(runId);
     if (known !== undefined) return known;
     const node = await this.#load(runId);

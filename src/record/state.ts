@@ -14,7 +14,7 @@ import type { ProgressRedaction } from './redact-progress.ts';
 
 /**
  * The argument of `Checkpointer.save`: a record without its meta and without times.
- * `messages` is a plain array, made at its first read.
+ * `messages` is a plain array, made at each read.
  */
 export interface RunCheckpointState
   extends Partial<Omit<IdentityFields, 'meta'>>,
@@ -75,16 +75,18 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const bound = addHead(fields, critic ? { ...progress, critic } : progress);
   fields.elapsedMs = Math.round(now.elapsedMs);
   if (now.treeRuns) fields.treeRuns = now.treeRuns;
-  const first = ownFrom(progress);
-  const state = {
-    ...fields,
-    get messages() {
-      return transcript.slice(first);
-    },
-  };
+  const state: Writable<RunCheckpointState> = { ...fields };
   addStart(state, progress);
-  origins.put(state, { transcript, ownFrom: first, fields, bound, journal: now.journal });
+  origins.put(state, { transcript, ownFrom: ownFrom(progress), fields, bound, journal: now.journal });
   return state;
+}
+
+/** Gives a state its messages, for a host's own checkpointer. Pawl's own reads the transcript: a getter would cost each save. */
+export function showMessages(state: RunCheckpointState): RunCheckpointState {
+  const origin = origins.get(state);
+  if (!origin) return state;
+  const get = () => origin.transcript.slice(origin.ownFrom);
+  return Object.defineProperty(state, 'messages', { get, enumerable: true, configurable: true });
 }
 
 /**
@@ -119,6 +121,6 @@ export function sizeBound(state: RunCheckpointState): number {
 }
 
 /** Returns the events that a state brings into the journal of its run; undefined without a journal. */
-export function journalOf(state: RunCheckpointState): JournalPart | undefined {
+export function journalOfState(state: RunCheckpointState): JournalPart | undefined {
   return origins.get(state)?.journal;
 }

@@ -45,7 +45,7 @@ export function phasesBehind(
 }
 
 /** Returns where the own messages of a run begin: behind the conversation before its prompt, unless that is the one of its thread. */
-export function ownFrom({ thread, earlier = [] }: Placed): number {
+export function ownStepsFrom({ thread, earlier = [] }: Placed): number {
   return thread ? 0 : earlier.length;
 }
 
@@ -53,15 +53,15 @@ export function ownFrom({ thread, earlier = [] }: Placed): number {
  * Returns the index after the opening of a run. One that began with a state of its host has answers which it did not make: they
  * belong to it.
  */
-export function openingOf(record: Placed): number {
-  const own = ownFrom(record);
+export function openingOfSteps(record: Placed): number {
+  const own = ownStepsFrom(record);
   const places = stepPlaces(record.messages, own);
   return places[places.length - record.iteration - 1]?.end ?? Math.min(own + 1, record.messages.length);
 }
 
 /** Returns the places of the whole steps of a record. */
 export function stepsIn(record: Placed): readonly StepPlace[] {
-  return stepPlaces(record.messages, openingOf(record));
+  return stepPlaces(record.messages, openingOfSteps(record));
 }
 
 /** A call that a run has made. */

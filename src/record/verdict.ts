@@ -1,10 +1,10 @@
-import { type ParkedReason, staysParked } from '../run/fields.ts';
+import { type ParkedReason, type SetupFault, staysParked } from '../run/fields.ts';
 import { nameOfWait, type Wait, type Waiting } from '../run/waits/wait.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { damageIn, type InterruptedRun, isAwaitingEvents, type ReadableRun } from './interrupted.ts';
 import { listedStatus } from './listed-status.ts';
-import { mayBeChild, type Place } from './run-tree.ts';
+import { mayBeChild, type TreePlace } from './run-tree.ts';
 
 /*
  * What becomes of a stored run is decided here, once, for `recover`, `diagnose`, `executor.list` and the command line. Each of
@@ -12,7 +12,7 @@ import { mayBeChild, type Place } from './run-tree.ts';
  */
 
 /** The effect of the next `recover()` on a stored run. */
-export interface Verdict {
+export interface RunVerdict {
   /**
    * `resumes`: it continues. `waits`: for an answer, an event, a time, a child or its model. `child`: its parent continues it.
    * `live`: a process works on it. `parked`: it is parked, or the next start parks it. `skipped`: left alone, because there is
@@ -35,6 +35,8 @@ export type NextStart =
       readonly record: RunCheckpoint;
       /** Why the start parks it, if it does. */
       readonly parks: ParkedReason | undefined;
+      /** Where a workflow rests that waits for events alone, if its machine is known. */
+      readonly rest?: { readonly text: string; readonly isDeadEnd: boolean } | undefined;
       /** Wall clock, ms. */
       readonly now: number;
       /** Whether it rests if nothing but waits is left: not in a store without `leave`, nor if a command waits for it. */
@@ -42,7 +44,7 @@ export type NextStart =
     };
 
 /** What is known of a stored run. A fact that is absent is not known. */
-export interface RunFacts {
+export interface VerdictFacts {
   readonly entry: InterruptedRun;
   /** What reading the whole record threw. */
   readonly damage?: ErrorData | undefined;
@@ -52,20 +54,20 @@ export interface RunFacts {
   readonly asker?: string | undefined;
   /** Whether there is an agent for it. */
   readonly agent?: 'found' | 'missing' | undefined;
-  readonly place?: Place | undefined;
+  readonly place?: TreePlace | undefined;
   /** Whether it rests and is not due: nothing looks at it before. */
   readonly isResting?: boolean | undefined;
   readonly next?: (() => NextStart) | undefined;
 }
 
 /** A fact that the verdict depends on and that was not given: its place in the tree of runs, or what its start finds. */
-export interface Need {
+export interface PersonNeed {
   readonly need: 'place' | 'start';
   readonly run: ReadableRun;
 }
 
 /** Returns the verdict on a run, or the fact that it depends on. A run that needs only its start is started, or would be. */
-export function verdictOf(facts: RunFacts): Verdict | Need {
+export function verdictOfRun(facts: VerdictFacts): RunVerdict | PersonNeed {
   const { entry } = facts;
   if (entry.status === 'quarantined') return unreadable(damageIn(entry.reason));
   if (facts.damage) return unreadable(facts.damage);
@@ -77,11 +79,11 @@ export function verdictOf(facts: RunFacts): Verdict | Need {
   return { need: 'start', run: entry };
 }
 
-interface Known extends RunFacts {
+interface Known extends VerdictFacts {
   readonly entry: ReadableRun;
 }
 
-type Row = (facts: Known) => Verdict | Need | undefined;
+type Row = (facts: Known) => RunVerdict | PersonNeed | undefined;
 
 /** In this order, after `unreadable`: see docs/decisions/0031. */
 const rows: readonly Row[] = [live, parked, failing, child, agentless, waiting, parking, resuming];
@@ -89,21 +91,21 @@ const rows: readonly Row[] = [live, parked, failing, child, agentless, waiting, 
 /** The words for a run that is live in the process that asks. */
 export const LIVE_HERE = 'it is live in this process';
 
-function live({ entry, isLiveHere, asker }: Known): Verdict | undefined {
+function live({ entry, isLiveHere, asker }: Known): RunVerdict | undefined {
   if (isLiveHere) return { verdict: 'live', reason: LIVE_HERE, needsPerson: false };
   if (listedStatus(entry, asker) !== 'live') return undefined;
   return { verdict: 'live', reason: 'a process works on it', code: 'RUN_OWNED_ELSEWHERE', needsPerson: false };
 }
 
 /** A run that was parked because its agent had changed continues when the agent is the same again: its start finds out. */
-function parked({ entry, agent }: Known): Verdict | undefined {
+function parked({ entry, agent }: Known): RunVerdict | undefined {
   const { status, code, reason } = entry;
   if (status !== 'parked' || (agent !== undefined && !staysParked(code))) return undefined;
   const words = reason === undefined ? 'it is parked' : `it is parked: ${reason}`;
   return { verdict: 'parked', reason: words, ...(code ? { code } : {}), needsPerson: true };
 }
 
-function failing({ next }: Known): Verdict | undefined {
+function failing({ next }: Known): RunVerdict | undefined {
   const found = next?.();
   if (!found || !('failed' in found)) return undefined;
   const { code, message, cause } = found.failed;
@@ -115,7 +117,7 @@ function failing({ next }: Known): Verdict | undefined {
  * A child belongs to its parent as long as the run at the top of its tree exists. A parent that rests until the child has ended
  * continues nothing: the child is taken up by itself.
  */
-function child({ entry, place }: Known): Verdict | Need | undefined {
+function child({ entry, place }: Known): RunVerdict | PersonNeed | undefined {
   if (!place && mayBeChild(entry)) return { need: 'place', run: entry };
   if (place?.kind !== 'child' || place.isAlone) return undefined;
   const { parent, root, trouble } = place;
@@ -126,19 +128,21 @@ function child({ entry, place }: Known): Verdict | Need | undefined {
 }
 
 /** Only after `child`: the agent of a child may be one that only its parent has. */
-function agentless({ entry, agent }: Known): Verdict | undefined {
+function agentless({ entry, agent }: Known): RunVerdict | undefined {
   if (agent !== 'missing') return undefined;
   const reason = `there is no agent ${entry.meta.agentId} to continue it; its record is kept`;
   return { verdict: 'skipped', reason, code: 'AGENT_NOT_FOUND', needsPerson: true };
 }
 
 /** No run waits for the answer of a child whose root has ended: when it is due, it is ended without the answer that it waits for. */
-function waiting({ next, place, isResting: rests = false }: Known): Verdict | undefined {
+function waiting({ next, place, isResting: rests = false }: Known): RunVerdict | undefined {
   const found = next?.();
   if (!found || 'failed' in found || (place?.kind === 'orphan' && !rests)) return undefined;
-  const { record, now, mayRest = true } = found;
-  if (mayRest && isAwaitingEvents(record))
-    return { verdict: 'waits', reason: 'its machine waits for an event (send)', needsPerson: false };
+  const { record, now, mayRest = true, rest } = found;
+  if (mayRest && isAwaitingEvents(record)) {
+    const { text = 'its machine waits for an event (send)', isDeadEnd = false } = rest ?? {};
+    return { verdict: 'waits', reason: text, needsPerson: isDeadEnd };
+  }
   if (!mayRest || !isResting(record.waiting, now)) return undefined;
   const { waits, wakeAt } = record.waiting;
   const latest = wakeAt === undefined ? '' : `, until ${timeOf(wakeAt)} at the latest`;
@@ -172,19 +176,26 @@ function timeOf(ms: number): string {
 }
 
 /** The next start parks it. */
-function parking({ next }: Known): Verdict | undefined {
+function parking({ next }: Known): RunVerdict | undefined {
   const found = next?.();
   if (!found || 'failed' in found || !found.parks) return undefined;
   const { code, reason } = found.parks;
   return { verdict: 'parked', reason: `the next start parks it: ${reason}`, code, needsPerson: true };
 }
 
-function resuming({ next, place }: Known): Verdict | undefined {
+function resuming({ next, place }: Known): RunVerdict | undefined {
   const found = next?.();
   if (!found || 'failed' in found) return undefined;
   const { record } = found;
+  if (place?.kind !== 'orphan' && !record.outcome && record.setup) return lacking(record, record.setup);
   const reason = place?.kind === 'orphan' ? ORPHAN : record.outcome ? delivered(record.outcome) : continued(record);
   return { verdict: 'resumes', reason, needsPerson: false };
+}
+
+/** The last process that tried could not: the next one may be set up no better. */
+function lacking(record: RunCheckpoint, { code, since }: SetupFault): RunVerdict {
+  const why = `a process gave it back, because a model, its key or a tool was missing (${code}, since ${timeOf(since)})`;
+  return { verdict: 'resumes', reason: `${continued(record)}; ${why}`, code: 'SETUP', needsPerson: true };
 }
 
 const ORPHAN = 'the run that began it no longer exists: it is ended as cancelled, without another model call';
@@ -198,7 +209,7 @@ function continued({ iteration, attempts = 0 }: RunCheckpoint): string {
   return `${from}; it was started ${attempts === 1 ? 'once' : `${attempts} times`} without recording anything new`;
 }
 
-function unreadable({ code, message }: { readonly code?: string; readonly message: string }): Verdict {
+function unreadable({ code, message }: { readonly code?: string; readonly message: string }): RunVerdict {
   const reason = `it cannot be read: ${message}`;
   return { verdict: 'unreadable', reason, ...(code ? { code } : {}), needsPerson: true };
 }

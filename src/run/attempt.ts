@@ -1,5 +1,6 @@
 import { hasTexts, isAmount, isCount, isObject } from '../values/json.ts';
 import { isSpend, isUsage, type Spend, type Usage } from '../values/usage.ts';
+import type { ToolEffect } from './ledger.ts';
 import type { OpenStep } from './open-step.ts';
 
 /*
@@ -18,12 +19,17 @@ export interface RunAttempt {
   readonly from: number;
   /** Absent: it works, or is lost. */
   readonly ended?: Exclude<AttemptEnd, 'lost'>;
+  /** It is lost, and a process that parked the run has told so. */
+  readonly isTold?: true;
 }
 
 /** A call that was under way when an attempt was lost. */
 export interface LostCall {
   readonly callId: string;
   readonly name: string;
+  readonly effect: ToolEffect;
+  /** The step of the call; 1 is the first. */
+  readonly step: number;
   /** Which start of the call it was: 1 is the first. */
   readonly attempt: number;
 }
@@ -38,6 +44,8 @@ export interface PreviousAttempt {
   readonly at: number;
   /** The calls that had begun and have no result, of an attempt that is lost. */
   readonly calls: readonly LostCall[];
+  /** It is lost, and the process that parked the run after it has told so. */
+  readonly isTold?: true;
 }
 
 /** What a run had used when it ended. */
@@ -52,6 +60,8 @@ export interface UsedByEnd {
 export interface RunRetry {
   /** Wall clock, ms. */
   readonly at: number;
+  /** How many whole steps the run had. */
+  readonly steps: number;
   readonly error: { readonly code: string };
   /** Of the newest retry only. The limits of the run begin again there, and its next end counts what came after it. */
   readonly used?: UsedByEnd;
@@ -65,7 +75,8 @@ const ends: readonly unknown[] = ['left', 'waited', 'slice'] satisfies RunAttemp
 /** Returns whether a stored value is an attempt. */
 export function isAttempt(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { number, from, ended } = value;
+  const { number, from, ended, isTold } = value;
+  if (isTold !== undefined && isTold !== true) return false;
   return isCount(number) && isAmount(from) && (ended === undefined || ends.includes(ended));
 }
 
@@ -75,7 +86,8 @@ export function isRetries(value: unknown): boolean {
 }
 
 function isRetry(value: unknown): boolean {
-  if (!isObject(value) || !isAmount(value.at) || !hasTexts(value.error, ['code'])) return false;
+  if (!isObject(value) || !isAmount(value.at) || !isCount(value.steps) || !hasTexts(value.error, ['code']))
+    return false;
   const { used } = value;
   if (used === undefined) return true;
   if (!isObject(used) || !isAmount(used.elapsedMs) || !isCount(used.iterations)) return false;
@@ -110,16 +122,24 @@ interface Recorded {
   readonly attempt?: RunAttempt;
   /** The time of the record, wall clock, ms. */
   readonly updatedAt: number;
+  /** The whole steps that it has. */
+  readonly iteration: number;
   readonly openStep?: OpenStep;
 }
 
 /** Returns the attempt before this one; undefined if the record knows none. */
-export function previousAttempt({ attempt, updatedAt, openStep }: Recorded): PreviousAttempt | undefined {
+export function previousAttempt({ attempt, updatedAt, iteration, openStep }: Recorded): PreviousAttempt | undefined {
   if (!attempt) return undefined;
-  const { number, from, ended: how = 'lost' } = attempt;
+  const { number, from, ended: how = 'lost', isTold } = attempt;
   const begun = how === 'lost' ? (openStep?.calls ?? []).filter(({ state }) => state === 'started') : [];
-  const calls = begun.map(({ callId, name, attempt }) => ({ callId, name, attempt }));
-  return { attempt: number, how, from, at: Math.max(from, updatedAt), calls };
+  const step = iteration + 1;
+  const calls = begun.map(({ callId, name, effect, attempt }) => ({ callId, name, effect, step, attempt }));
+  return { attempt: number, how, from, at: Math.max(from, updatedAt), calls, ...(isTold ? { isTold } : {}) };
+}
+
+/** Returns what a record says of its newest attempt once a process has told that it is lost. One that is not lost stays as it is. */
+export function toldAttempt({ attempt }: Pick<Recorded, 'attempt'>): Pick<Recorded, 'attempt'> {
+  return attempt && attempt.ended === undefined ? { attempt: { ...attempt, isTold: true } } : {};
 }
 
 /** Returns a progress whose attempt ends so. */

@@ -12,6 +12,7 @@ export interface Answer {
   readonly value?: JsonValue;
   /** The input of the call as the person changed it, for `approve`. */
   readonly input?: JsonValue;
+  /** What the person wrote for those who read the decision later, for `approve`; the model does not read it. */
   readonly note?: string;
   /** Why the call may not start, for `deny`. */
   readonly reason?: string;

@@ -7,7 +7,7 @@ export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
 /**
  * How a run ended, as its result reports it. `ok`: it has its answer. `error`: something failed for good. `timeout`: it used up its working
  * time. `cancelled`: its caller ended it. `killed`: the critic ended it. `interrupted`: this process left it, and another one continues it.
- * `waiting`: it rests in its store until one of its waits is over.
+ * `waiting`: it is suspended in its store until one of its waits is over.
  */
 export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted' | 'waiting';
 

@@ -26,6 +26,10 @@ export interface OpenCall {
   readonly allowed?: Allowed;
   /** The answers to its own waits, in order: a repeated `execute` gets them again. */
   readonly answers?: readonly WaitEnd[];
+  /** A question or a signal of a workflow: it does nothing but wait, and its answer is its result. */
+  readonly isWait?: true;
+  /** An action of a workflow's machine has begun it, and no state: leaving a state does not stop it. */
+  readonly isSpawned?: true;
 }
 
 /** The recorded end of a wait inside a call. */
@@ -36,6 +40,8 @@ export type WaitEnd = {
   /** `expire`: no answer came in time; the normal end of a timer. */
   readonly how: 'answer' | 'signal' | 'expire' | 'wake';
   readonly value?: JsonValue;
+  /** When it was sent, wall clock, ms; only of a call that does nothing but wait. */
+  readonly at?: number;
 };
 
 /** Returns whether a stored value is a call of an open step. */
@@ -45,13 +51,14 @@ export function isOpenCall(value: unknown): boolean {
   const isAnswered =
     value.state === 'done' ? isObject(value.result) : ['planned', 'waiting', 'started'].includes(String(value.state));
   const isWaited = isOptional(isAllowed)(value.allowed) && isOptional(Array.isArray)(value.answers);
-  return isKnown && isAnswered && isWaited && (value.hasOldKey === undefined || value.hasOldKey === true);
+  const isMark = (mark: unknown) => mark === undefined || mark === true;
+  return isKnown && isAnswered && isWaited && [value.hasOldKey, value.isWait, value.isSpawned].every(isMark);
 }
 
 type Calls = readonly OpenCall[];
 
 /** How many calls may run at the same time, in all and for one tool. */
-export interface CallLimits {
+export interface PlaceLimits {
   readonly all: number;
   readonly ofTool: (name: string) => number;
 }
@@ -163,7 +170,7 @@ export class Ledger {
   }
 
   /** The calls that may start now, in call order. */
-  startable(limits: CallLimits): OpenCall[] {
+  startable(limits: PlaceLimits): OpenCall[] {
     const starting: OpenCall[] = [];
     if (this.#started >= limits.all || this.#started + this.#done === this.#lines.length) return starting;
     this.#queues ??= queuesOf(this.#lines, limits);
@@ -194,7 +201,7 @@ interface Queue {
 }
 
 /** One queue for each tool with a limit of its own, and one for the calls of all others. */
-function queuesOf(calls: Calls, { all, ofTool }: CallLimits): Queue[] {
+function queuesOf(calls: Calls, { all, ofTool }: PlaceLimits): Queue[] {
   const queues = new Map<string, Queue>();
   for (const [position, { name, state }] of calls.entries()) {
     if (state !== 'planned') continue;

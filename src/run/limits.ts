@@ -45,8 +45,11 @@ function hashOf(call: OpenCall): string {
   return fingerprint(`${call.name}\n${canonicalJson(call.input)}`);
 }
 
-/** Returns the counters after a step whose calls have all answered. */
-export function countStep(counters: GuardCounters, step: OpenStep): GuardCounters {
+/**
+ * Returns the counters after a step whose calls have all answered.
+ * @param refuses the run is a fork that refuses calls with effects: those are no repetition, since the model may only ask again
+ */
+export function countStep(counters: GuardCounters, step: OpenStep, refuses = false): GuardCounters {
   // A denied call did not fail: a step of denied calls counts neither as a failed step nor as a good one.
   const made = step.calls.filter(({ result }) => result?.type !== 'execution-denied');
   const allFailed = made.every(({ result }) => result !== undefined && isToolError(result));
@@ -55,7 +58,7 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
   // Without a prototype: V8 gives each new key of an ordinary object a hidden class of its own, and these keys are hashes.
   const repeats: Record<string, number> = Object.create(null);
   // Two equal calls of one step count once.
-  for (const hash of step.calls.map(hashOf)) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
+  for (const hash of (refuses ? made : step.calls).map(hashOf)) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
   const { repairs } = counters;
   return { failedSteps, repeats, ...(repairs ? { repairs } : {}) };
 }

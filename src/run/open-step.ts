@@ -8,7 +8,7 @@ import {
 } from '../values/message.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { change } from './change.ts';
-import { type CallLimits, isOpenCall, Ledger, ledgerOf, type OpenCall } from './ledger.ts';
+import { isOpenCall, Ledger, ledgerOf, type OpenCall, type PlaceLimits } from './ledger.ts';
 import { redactAllowed } from './waits/wait.ts';
 
 export type { OpenCall, ToolEffect, WaitEnd } from './ledger.ts';
@@ -72,7 +72,7 @@ function ledgerFor(step: OpenStep): Ledger | undefined {
 }
 
 /** Returns the planned calls that may start now. */
-export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenCall[] {
+export function callsToStart(step: OpenStep, limits: PlaceLimits): readonly OpenCall[] {
   const ledger = ledgerFor(step);
   if (ledger) return ledger.startable(limits);
   const running = step.calls.filter((call) => call.state === 'started');
@@ -88,7 +88,7 @@ export function callsToStart(step: OpenStep, limits: CallLimits): readonly OpenC
 }
 
 /** Returns the step after these calls have started. */
-export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
+export function markStarted(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   return changeCalls(step, callIds, (call) => ({ ...call, state: 'started', attempt: call.attempt + 1 }));
 }
 
@@ -125,7 +125,7 @@ export function changeCalls(
 }
 
 /** Withdraws calls of a step that should start and never did: their intent was not stored when the run stopped. */
-export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
+export function markUnbegun(step: OpenStep, callIds: ReadonlySet<string>): OpenStep {
   const withdrawn = change(step.calls, (draft) => {
     for (const call of draft.filter(({ callId, state }) => callIds.has(callId) && state === 'started')) {
       call.state = 'planned';
@@ -136,9 +136,16 @@ export function withdrawCalls(step: OpenStep, callIds: ReadonlySet<string>): Ope
 }
 
 /** Records the result of a call in the open step. A result for a call that is not running (a late one) changes nothing. */
-export function recordResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
+export function recordCallResult(step: OpenStep, callId: string, result: ToolOutput): OpenStep {
   const callIds = new Set([callId]);
   return changeCalls(step, callIds, (call) => (call.state === 'started' ? { ...call, state: 'done', result } : call));
+}
+
+/** Returns the step of a workflow after one of its calls has changed: a call that has ended stands after those that ended before. */
+export function endedLast(step: OpenStep, callId: string): OpenStep {
+  const call = callOf(step, callId);
+  if (call?.state !== 'done' || step.calls.at(-1) === call) return step;
+  return stepOf(step.message, [...step.calls.filter((each) => each !== call), call]);
 }
 
 /** Returns whether all calls of the step have answered. */

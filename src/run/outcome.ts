@@ -82,20 +82,30 @@ const ways: { readonly [kind in Wait['kind']]: string } = {
   limit: 'its turn comes',
 };
 
-/** Says what a run waits for, and how the first of its waits ends. */
-export function waitingText(runId: string, waits: readonly Wait[]): string {
+/**
+ * Says what a run waits for, and how the first of its waits ends.
+ * @param rest where a workflow is that waits for events alone
+ */
+export function waitingText(runId: string, waits: readonly Wait[], rest?: string): string {
   const [first] = waits;
-  if (!first) return `run ${runId} waits; it continues when a wait is over`;
+  if (!first) return `run ${runId} waits${rest === undefined ? '; it continues when a wait is over' : `: ${rest}`}`;
   const id = first.kind === 'approval' || first.kind === 'question' ? ` (wait ${first.id})` : '';
   const more = waits.length > 1 ? ` and ${waits.length - 1} more` : '';
   return `run ${runId} waits for ${nameOfWait(first)}${id}${more}; it continues once ${ways[first.kind]}`;
 }
 
+/** What its progress does not say of a run that waits. */
+interface WaitingFacts {
+  readonly saveErrors?: number;
+  /** Where a workflow is that waits for events alone. */
+  readonly rest?: string | undefined;
+}
+
 /** Returns the result of a run that waits. It is not an outcome: no store keeps it. */
-export function waitingOutput(progress: Progress, saveErrors = 0): WaitingOutput {
+export function waitingOutput(progress: Progress, { saveErrors = 0, rest }: WaitingFacts): WaitingOutput {
   const { runId, output, ...facts } = factsOf(progress);
   const { waits = [], wakeAt } = progress.waiting ?? {};
-  const error = toErrorData(new RunWaitsError(waitingText(runId, waits)));
+  const error = toErrorData(new RunWaitsError(waitingText(runId, waits, rest)));
   const until = wakeAt === undefined ? {} : { wakeAt };
   return { runId, status: 'waiting', output, waits, ...until, error, ...facts, durable: true, saveErrors };
 }

@@ -2,6 +2,7 @@ import { Hidden } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
 import {
   type AssistantMessage,
+  enterMade,
   enterMessage,
   hasToolCalls,
   type Message,
@@ -19,12 +20,12 @@ import {
   isAllAnswered,
   type OpenCall,
   type OpenStep,
-  recordResult as recordInStep,
+  recordCallResult as recordInStep,
   resultsMessage,
-  startCalls as startInStep,
+  markStarted as startInStep,
   stepOf,
   type ToolEffect,
-  withdrawCalls as withdrawInStep,
+  markUnbegun as withdrawInStep,
 } from './open-step.ts';
 import { type FinishReason, finishReasonOf, type LostUse, type ModelReply } from './reply.ts';
 import type { ImagePart, RunCheckpointMeta, RunRequest } from './request.ts';
@@ -195,8 +196,9 @@ function effectOf(tools: ToolFacts, name: string): ToolEffect {
 
 /** Returns the effects of the calls of an answer as its mark has them; undefined if all of them only read. */
 export function effectsIn(message: AssistantMessage, tools: ToolFacts): string | undefined {
-  const effects = toolCallsOf(message).map(({ toolName }) => effectOf(tools, toolName)[0]);
-  return effects.some((effect) => effect !== 'r') ? effects.join('') : undefined;
+  let effects = '';
+  for (const { toolName } of toolCallsOf(message)) effects += effectOf(tools, toolName)[0];
+  return effects === 'r'.repeat(effects.length) ? undefined : effects;
 }
 
 function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
@@ -272,9 +274,9 @@ export function closeStep(progress: Progress): Progress {
   if (!step || !isAllAnswered(step)) return progress;
   return {
     ...rest,
-    ...withMessages(progress, [step.message, enterMessage(resultsMessage(step))]),
+    ...withMessages(progress, [step.message, enterMade(resultsMessage(step))]),
     ...countedTurn(rest),
-    counters: countStep(progress.counters, step),
+    counters: countStep(progress.counters, step, progress.effects === 'refuse'),
     attempts: 0,
   };
 }

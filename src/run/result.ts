@@ -63,7 +63,7 @@ export interface OkOutput<Data = unknown> extends EndedFacts {
 }
 
 /**
- * A run that waits, and rests in its store. It continues when one of its waits is over, in any process; its end then comes by
+ * A run that waits, and is suspended in its store. It continues when one of its waits is over, in any process; its end then comes by
  * `onOutcome`, or as the result of another `start` with its id.
  */
 export interface WaitingOutput extends EndedFacts {
@@ -149,7 +149,7 @@ export function keptAnswer(outcome: RunOutcome): RunOutput {
 }
 
 /**
- * The status of a run in a list. `live`: a process works on it. `interrupted`: its process has left it, and it is due. `waiting`: it rests until
+ * The status of a run in a list. `live`: a process works on it. `interrupted`: its process has left it, and it is due. `waiting`: it is suspended until
  * one of its waits is over. `parked`: only a person moves it, by `unpark`. `quarantined`: its record cannot be read, and is kept.
  */
 export type ListedStatus = 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined';

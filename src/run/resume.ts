@@ -10,7 +10,7 @@ import {
   toolResultsOf,
 } from '../values/message.ts';
 import { withHint } from '../values/message-mark.ts';
-import { checkMessage, checkOutput } from '../values/message-shape.ts';
+import { checkMessage, checkOutputShape } from '../values/message-shape.ts';
 import { rowsOf } from './field-rows.ts';
 import type { HeadFields, IdentityFields, StartFields } from './fields.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
@@ -133,7 +133,7 @@ function checkOpenStep({ message, calls }: OpenStep): void {
     asked[i]?.toolCallId === callId && asked[i].toolName === name;
   if (message.role !== 'assistant' || calls.length !== asked.length || !calls.every(isSame))
     throw new TranscriptInvalidError('openStep: its calls must be those of its message, in their order');
-  for (const [i, { result }] of calls.entries()) if (result) checkOutput(result, `openStep.calls[${i}].result`);
+  for (const [i, { result }] of calls.entries()) if (result) checkOutputShape(result, `openStep.calls[${i}].result`);
 }
 
 /** The fields of a resume state that are lists of messages: `history`, and those of the table of run fields. */

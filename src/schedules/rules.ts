@@ -23,18 +23,18 @@ export interface Looker {
 }
 
 /** What this process does about a schedule now. */
-export type Verdict =
+export type TickVerdict =
   | { readonly does: 'nothing' }
   /** It stores what it defines. */
   | { readonly does: 'define'; readonly row: StoredSchedule }
   /** It settles the newest tick that is due. */
   | { readonly does: 'tick'; readonly row: StoredSchedule; readonly due: DueTicks; readonly isLate: boolean };
 
-const nothing: Verdict = { does: 'nothing' };
+const nothing: TickVerdict = { does: 'nothing' };
 const none: TickCount = { count: 0 };
 
 /** Decides what a process does about a schedule. @param row as it is stored; undefined = no process has looked yet */
-export function judge(schedule: DefinedSchedule, row: StoredSchedule | undefined, by: Looker): Verdict {
+export function judgeTick(schedule: DefinedSchedule, row: StoredSchedule | undefined, by: Looker): TickVerdict {
   if (!row) return { does: 'define', row: definedRow(schedule, row, by) };
   const standing = standingOf(row, by.deployment);
   if (standing === 'older') return nothing;
@@ -87,7 +87,7 @@ function freshRow(id: string, { now }: Looker): StoredSchedule {
 }
 
 /** What became of a tick. */
-export type Settled =
+export type SettledTick =
   | { readonly as: 'started'; readonly runId: string }
   | { readonly as: 'skipped' }
   | { readonly as: 'missed' }
@@ -96,8 +96,8 @@ export type Settled =
 /** Returns the row in which a tick is settled; the older ones that were due are missed. */
 export function settledRow(
   { ticks }: DefinedSchedule,
-  { row, due }: Extract<Verdict, { does: 'tick' }>,
-  settled: Settled,
+  { row, due }: Extract<TickVerdict, { does: 'tick' }>,
+  settled: SettledTick,
 ): StoredSchedule {
   const { newest, older, olderAt } = due;
   const missed = counted(row.missed, older, olderAt);

@@ -4,7 +4,7 @@ import type { Clock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { DefinedSchedule, ScheduledRun } from './definition.ts';
-import { goneRow, judge, type Looker, type Settled, settledRow, tickRunId, type Verdict } from './rules.ts';
+import { goneRow, judgeTick, type Looker, type SettledTick, settledRow, type TickVerdict, tickRunId } from './rules.ts';
 
 /** What schedules need of an executor. */
 interface SchedulerParts {
@@ -139,7 +139,7 @@ export class Scheduler {
         if (gone) await store.note(gone);
       }
     } catch (error) {
-      this.#failed(error);
+      this.#onFailure(error);
       if (!this.#rows) {
         clock.clearTimeout(this.#timer);
         this.#timer = clock.setTimeout(() => this.#look(), RETRY_MS);
@@ -174,7 +174,7 @@ export class Scheduler {
       const next = schedule.isEnabled ? schedule.ticks.next(clock.now()) : undefined;
       known.at = (next ?? Number.POSITIVE_INFINITY) + (known.isBehind ? (0.4 + 0.6 * random()) * BEHIND_MS : 0);
     } catch (error) {
-      this.#failed(error);
+      this.#onFailure(error);
       known.at = clock.now() + RETRY_MS;
     } finally {
       known.isBusy = false;
@@ -188,7 +188,7 @@ export class Scheduler {
     let isBehind = false;
     let isFresh = known.isBehind;
     for (let tries = 0; tries < MAX_TRIES && !this.#isOver; tries++) {
-      const verdict = judge(schedule, this.#rows?.get(schedule.id), this.#looker());
+      const verdict = judgeTick(schedule, this.#rows?.get(schedule.id), this.#looker());
       if (verdict.does === 'nothing') {
         if (isFresh) return isBehind;
         // It may have been resumed, or defined by another process, since this one has read or written it.
@@ -205,7 +205,7 @@ export class Scheduler {
     return isBehind;
   }
 
-  async #settleTick(schedule: DefinedSchedule, verdict: Extract<Verdict, { does: 'tick' }>): Promise<boolean> {
+  async #settleTick(schedule: DefinedSchedule, verdict: Extract<TickVerdict, { does: 'tick' }>): Promise<boolean> {
     const { settled, run } = await this.#outcomeOf(schedule, verdict);
     const row = settledRow(schedule, verdict, settled);
     if (!(await this.#note(row, run))) return false;
@@ -215,8 +215,8 @@ export class Scheduler {
 
   async #outcomeOf(
     { id, start, overlap, missed }: DefinedSchedule,
-    { row, due, isLate }: Extract<Verdict, { does: 'tick' }>,
-  ): Promise<{ readonly settled: Settled; readonly run?: TickRun }> {
+    { row, due, isLate }: Extract<TickVerdict, { does: 'tick' }>,
+  ): Promise<{ readonly settled: SettledTick; readonly run?: TickRun }> {
     const { clock, ms, recordOf, hasEnded, redacted } = this.#parts;
     if (isLate && missed === 'skip') return { settled: { as: 'missed' } };
     const isOverlapping = overlap === 'skip' && row.lastRunId !== undefined && !(await hasEnded(row.lastRunId));
@@ -241,7 +241,7 @@ export class Scheduler {
 
   #tell(
     schedule: string,
-    { settled, due }: { settled: Settled; due: Extract<Verdict, { does: 'tick' }>['due'] },
+    { settled, due }: { settled: SettledTick; due: Extract<TickVerdict, { does: 'tick' }>['due'] },
   ): void {
     const { warn, admitted } = this.#parts;
     const tick = new Date(due.newest).toISOString();
@@ -260,8 +260,8 @@ export class Scheduler {
     return { now: this.#parts.clock.now(), deployment: this.#parts.deployment, beganAt: this.#beganAt };
   }
 
-  #failed(error: unknown): void {
-    if (!this.#isFailing) this.#parts.warn('schedule.read.failed', { error: toErrorData(error) });
+  #onFailure(error: unknown): void {
+    if (!this.#isFailing) this.#parts.warn('schedule.read.failed', { error });
     this.#isFailing = true;
   }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../values/clock.ts';
 import { NotDurableError, ScheduleNotFoundError, StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { DefinedSchedule } from './definition.ts';
-import { isAbandoned, judge, pausedRow, resumedRow } from './rules.ts';
+import { isAbandoned, judgeTick, pausedRow, resumedRow } from './rules.ts';
 import { ticksOf } from './ticks.ts';
 
 /** Who pauses or resumes a schedule. */
@@ -73,11 +73,11 @@ export function schedulesOf(parts: Parts): Schedules {
   };
   const pause: Schedules['pause'] = async (id, options = {}) => {
     const by = personOf(options, 'pause');
-    await changed(parts, id, (row) => (row.paused ? undefined : pausedRow(row, { ...by, at: clock.now() })));
+    await change(parts, id, (row) => (row.paused ? undefined : pausedRow(row, { ...by, at: clock.now() })));
   };
   const resume: Schedules['resume'] = async (id, options = {}) => {
     personOf(options, 'resume');
-    await changed(parts, id, (row) => {
+    await change(parts, id, (row) => {
       const since = clock.now();
       return row.paused && resumedRow(row, since, nextOf(parts, row, since));
     });
@@ -101,7 +101,7 @@ function personOf(options: PauseOptions, what: string): { readonly by?: Person }
 }
 
 /** Changes a stored schedule. @param change returns the next row; undefined = nothing is to be changed */
-async function changed(
+async function change(
   parts: Parts,
   id: string,
   change: (row: StoredSchedule) => StoredSchedule | undefined,
@@ -121,7 +121,7 @@ async function changed(
 function newRow({ schedules, clock, deployment }: Parts, id: string): StoredSchedule | undefined {
   const now = clock.now();
   const schedule = schedules.find((each) => each.id === id);
-  const verdict = schedule && judge(schedule, undefined, { now, deployment, beganAt: now });
+  const verdict = schedule && judgeTick(schedule, undefined, { now, deployment, beganAt: now });
   return verdict?.does === 'define' ? verdict.row : undefined;
 }
 

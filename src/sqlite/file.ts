@@ -5,7 +5,7 @@ import { Database } from './connection.ts';
 import { isBusy, isIoError, storeError } from './errors.ts';
 
 /** The layout of a file, and how its statements are prepared. */
-export interface Layout<T> {
+export interface FileLayout<T> {
   /** Stored in the file as `application_id`: identifies the application. */
   readonly applicationId: number;
   /** Stored in the file as `user_version`. */
@@ -32,7 +32,7 @@ export class SqliteFile<T> {
   readonly #database: Database<T>;
   readonly #busyTimeoutMs: number;
 
-  constructor(layout: Layout<T>, { path, busyTimeoutMs }: FileOptions) {
+  constructor(layout: FileLayout<T>, { path, busyTimeoutMs }: FileOptions) {
     const place = path === ':memory:' ? path : process.getBuiltinModule('node:path').resolve(path);
     this.path = place;
     this.#database = new Database({
@@ -70,7 +70,7 @@ export class SqliteFile<T> {
 }
 
 /** Makes the tables in a new file. Throws without a change if an existing file belongs to another application. */
-function prepareTables<T>(db: DatabaseSync, path: string, { applicationId, version, tables }: Layout<T>): void {
+function prepareTables<T>(db: DatabaseSync, path: string, { applicationId, version, tables }: FileLayout<T>): void {
   if (isEmpty(db)) {
     // Both must precede the first table. Rows are small, so small pages mean fewer bytes to write.
     db.exec('PRAGMA page_size = 2048');

@@ -1,4 +1,4 @@
-import { journalOf, type RunCheckpointState } from '../record/state.ts';
+import { journalOfState, type RunCheckpointState, showMessages } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
@@ -107,7 +107,7 @@ export const noCheckpointer: Checkpointer = Object.freeze({
  */
 export function checkedCheckpointer(host: Checkpointer): Checkpointer {
   if (host instanceof StoreCheckpointer || host === noCheckpointer) return host;
-  const checked = async (what: string, answer: () => Promise<void>): Promise<void> => {
+  const check = async (what: string, answer: () => Promise<void>): Promise<void> => {
     try {
       await answer();
     } catch (error) {
@@ -118,9 +118,9 @@ export function checkedCheckpointer(host: Checkpointer): Checkpointer {
     get durable() {
       return host.durable ?? true;
     },
-    save: (state, options) => checked('save', () => host.save(state, options)),
-    complete: () => checked('complete', () => host.complete()),
-    fail: (error) => checked('fail', () => host.fail(error)),
+    save: (state, options) => check('save', () => host.save(showMessages(state), options)),
+    complete: () => check('complete', () => host.complete()),
+    fail: (error) => check('fail', () => host.fail(error)),
   };
 }
 
@@ -220,7 +220,7 @@ class StoreCheckpointer implements Checkpointer {
   complete(): Promise<void> {
     const { claim } = this.#options;
     this.#sealed ??= this.#seal(() =>
-      this.#bounded('store.delete', this.#store.delete(this.#runId, claim ? { claim } : {})),
+      this.#bound('store.delete', this.#store.delete(this.#runId, claim ? { claim } : {})),
     );
     return this.#sealed;
   }
@@ -232,7 +232,7 @@ class StoreCheckpointer implements Checkpointer {
     return async (options) => {
       let ended: Ended = {};
       this.#sealed ??= this.#seal(async () => {
-        ended = await this.#bounded('store.history.end', history.end(claim, options));
+        ended = await this.#bound('store.history.end', history.end(claim, options));
       });
       await this.#sealed;
       return ended;
@@ -317,24 +317,24 @@ class StoreCheckpointer implements Checkpointer {
       const write = this.#writes.next(state);
       try {
         await this.#send(write);
-        this.#writes.landed(write);
+        this.#writes.onLanded(write);
       } catch (error) {
         if (!this.#writes.failed(write, error)) throw error;
         isLast = false;
       }
     }
-    journalOf(state)?.landed();
+    journalOfState(state)?.landed();
   }
 
   #send({ delta, record, events }: RecordWrite): Promise<void> {
     const { claim, fairKey } = this.#options;
     const options = { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
-    if (delta) return this.#bounded('store.append', (this.#store as AppendingStore).append(delta, options));
+    if (delta) return this.#bound('store.append', (this.#store as AppendingStore).append(delta, options));
     const fair = fairKey === undefined ? {} : { fairKey };
-    return this.#bounded('store.save', this.#store.save(record, { ...options, ...fair }));
+    return this.#bound('store.save', this.#store.save(record, { ...options, ...fair }));
   }
 
-  #bounded<T>(what: string, answer: Promise<T>): Promise<T> {
+  #bound<T>(what: string, answer: Promise<T>): Promise<T> {
     const { clock, timeoutMs: ms } = this.#options;
     return withDeadline(answer, { ms, clock, what });
   }

@@ -2,7 +2,7 @@ import { isResting, ON_COMMAND } from './due.ts';
 import type { ListDueOptions } from './due-port.ts';
 import type { EndedCursor } from './history-port.ts';
 import type { Cursor } from './port.ts';
-import { damageIn, type IsDead, isHeld } from './rules/lease.ts';
+import { damageOf, type IsDead, isHeld } from './rules/lease.ts';
 import type { DueHeads, EndedHead, EndedPage, ListedHead, ListPage } from './store-driver.ts';
 
 /**
@@ -23,7 +23,7 @@ export function pageOf(
 
 /** Returns whether no live owner holds a run, and no owner found its record damaged. @param now the lease clock, ms */
 export function isFree({ lease, now }: Pick<ListedHead, 'lease' | 'now'>, isDead?: IsDead): boolean {
-  return damageIn(lease) === undefined && !isHeld(lease, now, isDead);
+  return damageOf(lease) === undefined && !isHeld(lease, now, isDead);
 }
 
 /** Returns a page of the due runs among the heads of all records, for drivers without an index. @param now wall clock, ms */

@@ -9,7 +9,7 @@ const fs = () => process.getBuiltinModule('node:fs');
  * another process of the same machine can see its death, without waiting for its lease to expire.
  */
 export function newOwner(): string {
-  return [...machine(), String(process.pid), startTime(process.pid), crypto.randomUUID()].join('|');
+  return [...machine(), String(process.pid), ownStartTime(), crypto.randomUUID()].join('|');
 }
 
 /**
@@ -22,6 +22,7 @@ export function isDeadProcess(owner: string): boolean {
   const [ourHost, ourBoot, ourNamespace] = machine();
   if (host !== ourHost || !boot || boot !== ourBoot) return false;
   if (namespace !== ourNamespace || !/^[1-9]\d*$/.test(pid)) return false;
+  if (Number(pid) === process.pid) return started !== '' && started !== ownStartTime();
   if (!isRunning(Number(pid))) return true;
   return started !== '' && startTime(Number(pid)) !== started;
 }
@@ -57,6 +58,14 @@ function machine(): readonly string[] {
     read(() => fs().readlinkSync('/proc/self/ns/pid')),
   ];
   return identity;
+}
+
+let ownStart: string | undefined;
+
+/** Each look at a list of runs asks for it, once for each run of this process. */
+function ownStartTime(): string {
+  ownStart ??= startTime(process.pid);
+  return ownStart;
 }
 
 /** Field 22 of /proc/<pid>/stat; a zombie (state Z) does no work and counts as dead. */

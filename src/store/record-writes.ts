@@ -1,6 +1,6 @@
 import { RECORD_VERSION, type RunCheckpoint, type RunHead } from '../record/checkpoint.ts';
 import { type RunDelta, startOf } from '../record/delta.ts';
-import { headFieldsOf, journalOf, type RunCheckpointState, sizeBound, transcriptOf } from '../record/state.ts';
+import { headFieldsOf, journalOfState, type RunCheckpointState, sizeBound, transcriptOf } from '../record/state.ts';
 import type { JournalWrite } from '../run/journal/entry.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { Transcript } from '../run/transcript.ts';
@@ -95,7 +95,7 @@ export class RecordWrites {
     this.#checkSize(head, state, { transcript, ownFrom });
     const isDelta = isOurs && this.#canAppend && this.#isContinued(transcript);
     this.#origin = transcript;
-    const events = journalOf(state)?.write();
+    const events = journalOfState(state)?.write();
     if (!isDelta) {
       this.#canAppend = false;
       return {
@@ -112,7 +112,7 @@ export class RecordWrites {
   }
 
   /** The store has this write. */
-  landed({ delta, revision, messages }: RecordWrite): void {
+  onLanded({ delta, revision, messages }: RecordWrite): void {
     this.#unclear = undefined;
     this.#landed = { revision, messages };
     if (!delta) this.#canAppend = this.#options.isAppending;

@@ -352,7 +352,7 @@ export interface ThreadDriver {
   /** Null: there is no such thread. */
   turns(threads: readonly string[], query: TurnQuery): Promise<readonly TurnRow[] | null>;
   /** The queued turn of a run, in any thread; null: there is none. */
-  queued(runId: string): Promise<TurnRow | null>;
+  findQueued(runId: string): Promise<TurnRow | null>;
   /** Ordered by `updatedAt`, then by `thread`, the highest first. */
   list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }

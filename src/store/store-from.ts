@@ -15,7 +15,7 @@ import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts'
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
 import type { EndOptions, HistoryStore } from './history-port.ts';
 import type { JournalStore } from './journal-port.ts';
-import { limitStore } from './limits/buckets.ts';
+import { limitGroup } from './limits/buckets.ts';
 import type { Claim, EventStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import { StoredReader } from './reading/stored-reader.ts';
@@ -24,11 +24,11 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import { scheduleStore } from './schedules/schedules.ts';
+import { scheduleGroup } from './schedules/schedules.ts';
 import type { DueDriver, HistoryDriver, JournalDriver, StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
 import type { FullStore, StoreOf } from './store-of.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
-import { Threads, threadStore } from './threads/threads.ts';
+import { Threads, threadGroup } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite } from './topics.ts';
 
@@ -101,9 +101,9 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...(driver.due ? { due: dueStore(driver.due, parts, { reader, clock }) } : {}),
     ...topics(parts, clock),
     ...(driver.history ? { history: historyStore(driver.history, parts, { reader, threads }) } : {}),
-    ...(threads ? { threads: threadStore(threads) } : {}),
-    ...(driver.schedules && driver.due ? { schedules: scheduleStore(driver.schedules, parts) } : {}),
-    ...(driver.limits ? { limits: limitStore(driver.limits) } : {}),
+    ...(threads ? { threads: threadGroup(threads) } : {}),
+    ...(driver.schedules && driver.due ? { schedules: scheduleGroup(driver.schedules, parts) } : {}),
+    ...(driver.limits ? { limits: limitGroup(driver.limits) } : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...(driver.journal ? { journal: journalStore(driver.journal, encryption, reader) } : {}),
     ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),
@@ -292,7 +292,7 @@ function dueStore(due: DueDriver, { driver, encryption, sweep }: Parts, { reader
       for (let upTo: number | undefined = readUpTo; upTo !== undefined; ) {
         const decide = ownerRules.leaveRun(claim, { due: at, readUpTo: upTo, attempts });
         if (await driver.write({ kind: 'leave', runId, decide, size: 0, hasClaim: true })) return true;
-        upTo = await reader.damagedUpTo(runId, upTo);
+        upTo = await reader.findDamage(runId, upTo);
       }
       return false;
     },
@@ -345,7 +345,7 @@ function historyStore(
       sweep.begin();
       return admitted ? { admitted } : {};
     },
-    list: async (page) => reader.ended(page),
+    list: async (page) => reader.listEnded(page),
     erase: async (runId) => {
       const decide = historyRules.eraseRun(checkRunId(runId), { isDead });
       await driver.write({ kind: 'erase', runId, decide, size: 0, hasClaim: false });

@@ -1,6 +1,6 @@
 // Texts that are the same for each run. The server has room for them: the page must stay small (decision 40).
 import { NPX_PAWL } from '../values/texts/command-name.ts';
-import type { Allowed, PageWords, StoreParts } from './wire.ts';
+import type { AllowedActions, PageWords, StoreParts } from './wire.ts';
 
 /** What an effect means for a call that may run. */
 const effects: PageWords['effects'] = {
@@ -46,9 +46,11 @@ const stages: PageWords['stages'] = {
   stored: 'Stored: your answer survives a crash from here on',
   pending: 'Sent: the process that takes up the run checks it, and may refuse it',
   next: 'Next: a process takes up the run',
+  note: 'Note for those who read the decision later; the model does not read it',
   vote: 'Each person has one vote.',
-  unread: '. That is stored, and no process has read it. If the run refuses it, another answer counts.',
-  changed: 'What will run: the input as it was changed',
+  unread: 'That is stored, and no process has read it. If the run refuses it, another answer counts.',
+  ran: 'Exactly what ran',
+  changed: 'What runs: the input as it was changed',
   unchanged: 'The input before it was changed',
   changedBy: 'What the model asked for; changed by ',
   denied: 'The model reads that it was denied',
@@ -71,7 +73,7 @@ const stages: PageWords['stages'] = {
   ends: ' ends for good',
   below: ', and each run below it',
   parks: 'is not taken up by any process until a person unparks it.',
-  fork: 'Another run begins with the steps up to here. What do its calls with an effect do: does a person decide (ask), are they refused, or do they run (live)? The next process with its agent continues it.',
+  fork: 'Another run begins with the steps up to here, and the next process with its agent continues it. What becomes of its calls with an effect? ask: a person decides. refuse: they do not run. live: they run.',
   many: 'The next process continues each of them, with all its attempts. Is the cause of their parking removed?',
   none: 'The record does not have it.',
   choose: 'Choose a row to see its input, its output and its ledger.',
@@ -81,10 +83,58 @@ const stages: PageWords['stages'] = {
   cancels: 'Stored: the process that works on it ends it',
   parked: 'Parked: no process takes it up',
   unparked: 'Unparked: the next process continues it',
+  freed: 'Unparked: the next process continues them',
   reads: 'Taken up: the model reads it before its next turn',
   ended: 'The run has ended',
   read: 'Taken up: the model reads it in its next turn',
   steered: 'Stored: the run reads it before its next turn',
+  paid: ': the provider may have been paid for an answer that the record never got, and the numbers of this run do not have.',
+  digest: '. Another input than this one would be asked again, never run.',
+  signals: 'It ends when your code sends the event:',
+  planned: 'planned by the model’s message',
+  lost: 'the process ended while it ran: outcome unknown, not repeated',
+  released: 'claim released: no process waits',
+  noSteps: 'No step is recorded yet.',
+  withoutThem: 'JSON, without messages, inputs and images',
+  unreadCommands: 'Commands that it has not read',
+  turnAgain: 'a model turn under way is asked again',
+  inCall: 'ended in the middle of a call',
+  newInput: 'A person changed the input: show it',
+  mayHaveAsked: 'A process that died may have asked for',
+  inFile: 'more characters are in its file.',
+  budgetOf: 'Budget of its caller, within',
+  noResult: 'no result is recorded yet',
+  callsRun: 'nothing yet: its calls run',
+  nextOne: 'Another request waits for you: show it',
+  why: 'Why? The model reads it',
+  becomes: 'What becomes of each run',
+  newestFirst: 'Turns, the newest first',
+  asksAgain: 'It asks again: show it',
+  rankedBy: 'Ranked so by its judge:',
+  moreLines: 'more lines are not shown.',
+  oneLoop: 'the one loop of an agent without phases',
+  compacted: 'compacted: it stands for earlier messages',
+  noCost: 'Without a budget with prices no cost is recorded.',
+  noTokens: 'Tokens a step come from the journal; this run has none.',
+  noApply: 'needs --apply; shown without the files that it changes',
+  applied: 'Applied: all files, together',
+  undone: 'Taken back: the files are as they were',
+  applies: 'All of them are written, or none. It can be taken back.',
+  reload: 'It has changed meanwhile: load it once more.',
+  noWait: 'The run does not wait for this any more.',
+  toEnd: 'Read the input to its end first',
+  another: 'The input is another one by now.',
+  erased: 'This run is not in the store: it was erased, or was never there.',
+  unknown: 'This Studio does not know the workflow: with its module it draws the machine.',
+};
+
+const needs: PageWords['needs'] = {
+  value: 'It needs a value.',
+  number: 'It needs a number.',
+  integer: 'It needs a whole number.',
+  choice: 'It needs a choice.',
+  flag: 'It needs true or false.',
+  json: 'It is not valid JSON.',
 };
 
 const keys: PageWords['keys'] = [
@@ -149,12 +199,13 @@ const noThreads = {
 const notKept = 'A run is here until it ends: this store keeps no record of an ended run.';
 
 /** Returns the texts of the page for a store and what may be done to it. */
-export function pageWords(parts: StoreParts, may: Allowed): PageWords {
+export function pageWords(parts: StoreParts, may: AllowedActions): PageWords {
   return {
     effects,
     ends,
     expiry,
     stages,
+    needs,
     keys,
     noJournal: parts.journal
       ? `This run has no journal: createExecutor({ journal: true }) of its program keeps one. Here ${MADE_OF}`

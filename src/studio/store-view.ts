@@ -1,9 +1,9 @@
-import { cursorText, limitIn, placeIn } from '../http/cursor.ts';
+import { cursorText, limitIn, placeInCursor } from '../http/cursor.ts';
 import { jsonAnswer } from '../http/problem.ts';
 import type { GrantedCall, Route } from '../http/route.ts';
 import { ownRoots } from '../http/run-access.ts';
 import { Below } from '../http/runs/run-list.ts';
-import { answerOf, anything, pageOf, pageQuery } from '../http/schemas.ts';
+import { answerSchemaOf, anything, pageQuery, pageSchemaOf } from '../http/schemas.ts';
 import type { ListCursor, ListedRun, RunExplanation } from '../index.ts';
 import { RECORD_VERSION } from '../record/checkpoint.ts';
 import { pageWords } from './page-words.ts';
@@ -22,7 +22,10 @@ export function storeRoutes(studio: Studio, watcher: Watcher): readonly Route[] 
       summary: 'What the store can do and holds, and what may be done here.',
       action: 'inspect',
       answers: {
-        200: { description: 'The store.', schema: answerOf({ parts: anything, may: anything, counts: anything }) },
+        200: {
+          description: 'The store.',
+          schema: answerSchemaOf({ parts: anything, may: anything, counts: anything }),
+        },
       },
       handle: async (call: GrantedCall) => jsonAnswer(await storeView(studio, call, watcher)),
     },
@@ -32,7 +35,7 @@ export function storeRoutes(studio: Studio, watcher: Watcher): readonly Route[] 
       summary: 'What the next recovery does with each run that has not ended, by pages.',
       action: 'inspect',
       query: pageQuery,
-      answers: { 200: { description: 'A page of runs.', schema: pageOf(anything) } },
+      answers: { 200: { description: 'A page of runs.', schema: pageSchemaOf(anything) } },
       handle: async (call: GrantedCall) => jsonAnswer(await doctorPage(call)),
     },
   ];
@@ -87,7 +90,7 @@ async function ownRuns(
 async function doctorPage({ served, grant, query }: GrantedCall): Promise<DoctorPage> {
   const { after: [given] = [], limit: [wanted] = [] } = query;
   const limit = limitIn(wanted);
-  const after = placeIn<ListCursor>(given, isPlace);
+  const after = placeInCursor<ListCursor>(given, isPlace);
   const callerId = grant.all ? undefined : grant.callerId;
   const own = callerId === undefined ? {} : { callerId };
   const runs = await served.executor.list({ limit, ...own, ...(after ? { after } : {}) });
@@ -152,6 +155,7 @@ const remedies: { readonly [code: string]: string } = {
 };
 
 const byVerdict: { readonly [verdict in RunExplanation['verdict']]?: string } = {
+  resumes: 'a process with the model, key or tool that is missing',
   waits: 'an answer',
   parked: 'the cause removed, then unpark it',
   skipped: 'a process that has its agent',

@@ -1,6 +1,6 @@
 import { jsonAnswer } from '../http/problem.ts';
 import type { GrantedCall, Route, RunCall } from '../http/route.ts';
-import { viewOf } from '../http/runs/run-view.ts';
+import { runViewOf } from '../http/runs/run-view.ts';
 import { listWaitViews } from '../http/runs/waits.ts';
 import type { Agent, OpenWait, RunCheckpoint, SentAnswer, Tool } from '../index.ts';
 import type { SentCommand } from '../kit.ts';
@@ -58,9 +58,14 @@ export function partOfWait(record: RunCheckpoint, waitId: string, part: string |
 
 /** The most answers to a wait that are shown: each of many voters has one. */
 const SHOWN_ANSWERS = 8;
+/** Most characters of a note that the page shows of each. */
+const NOTE_CHARS = 500;
 
 /** Returns the answers to some waits that no process has read, by the ids of their waits. */
-export function answersOf(waits: readonly OpenWait[], commands: readonly SentCommand[]): Pick<RecordView, 'answers'> {
+export function shownAnswersOf(
+  waits: readonly OpenWait[],
+  commands: readonly SentCommand[],
+): Pick<RecordView, 'answers'> {
   const sent = answersIn(commands);
   const shown = new Shown();
   const answers = waits.flatMap((wait) => {
@@ -74,7 +79,7 @@ export function answersOf(waits: readonly OpenWait[], commands: readonly SentCom
 }
 
 function answerView(
-  { how, by, at, input }: SentAnswer,
+  { how, by, at, input, note }: SentAnswer,
   { isLast, shown }: { readonly isLast: boolean; readonly shown: Shown },
 ): AnswerView {
   return {
@@ -82,6 +87,7 @@ function answerView(
     ...(by ? { by } : {}),
     ...(at === undefined ? {} : { at }),
     ...(isLast ? { isLast: true } : {}),
+    ...(note === undefined ? {} : { note: note.slice(0, NOTE_CHARS).toWellFormed() }),
     // What is too long for the page is only said to be so: the record does not have it yet.
     ...(input === undefined ? {} : { input: shown.value(input, '') }),
   };
@@ -106,7 +112,7 @@ async function showPage(call: GrantedCall): Promise<Response> {
 }
 
 async function showRun(call: RunCall): Promise<Response> {
-  const view = await viewOf(call);
+  const view = await runViewOf(call);
   return jsonAnswer({ ...view, waits: shownWaits(view.waits) });
 }
 

@@ -16,7 +16,7 @@ export type { JournalEvent, OpenWait, Person } from '../index.ts';
 export type { JsonObject, JsonValue } from '../values/json.ts';
 
 /** What a reader may do here; a part that is absent has no button. */
-export interface Allowed {
+export interface AllowedActions {
   /** Answers, steering, cancelling, parking. */
   readonly write: boolean;
   /** Proposed file changes of fan-outs may be applied. */
@@ -39,6 +39,8 @@ export interface PageWords {
   readonly expiry: { readonly [what: string]: readonly [text: string, strong: string] };
   /** How far an answer, or another action of a person, has come. */
   readonly stages: { readonly [stage: string]: string };
+  /** What a field of a form needs that does not fit, by its kind. */
+  readonly needs: { readonly [kind: string]: string };
   readonly keys: readonly (readonly [key: string, what: string])[];
   /** What is said in a view that has nothing to show, and the call that fills it. */
   readonly empty: {
@@ -59,7 +61,7 @@ export interface StoreView {
   readonly parts: StoreParts;
   /** The same in words: what each part is for, or what is missing without it. */
   readonly abilities: readonly { readonly name: string; readonly isThere: boolean; readonly text: string }[];
-  readonly may: Allowed;
+  readonly may: AllowedActions;
   readonly words: PageWords;
   /** As whom answers are recorded. */
   readonly by?: Person;
@@ -126,7 +128,7 @@ export interface LongPart {
 export type ShownWait<W extends OpenWait> = W & { readonly long?: { readonly [part in WaitPart]?: LongPart } };
 
 /** An entry of `GET /waiting`. */
-export type ListedWait = ShownWait<AnyListedWait>;
+export type WaitLine = ShownWait<AnyListedWait>;
 
 /** A text that may be too long to send at once. */
 export interface ShownText {
@@ -182,7 +184,7 @@ interface UnreadCommand {
 }
 
 /** The record of a run, without its conversation. */
-export interface RecordFacts {
+export interface ShownRecordFacts {
   readonly version: number;
   readonly revision: number;
   /** Wall clock of the last save, ms. */
@@ -298,6 +300,8 @@ export interface AnswerView {
   readonly isLast?: true;
   /** The input as the person changed it: the call runs with it. */
   readonly input?: ShownValue;
+  /** The note of an approval. */
+  readonly note?: string;
 }
 
 /** The answer of `GET /runs/:id/record`. */
@@ -333,7 +337,7 @@ export interface RecordView {
   /** What continues it while no process holds it, and the command for that; only for a reader who sees the runs of all. */
   readonly resume?: { readonly text: string; readonly command?: string };
   /** Absent if it cannot be read, or is not kept after the end. */
-  readonly record?: RecordFacts;
+  readonly record?: ShownRecordFacts;
   /** Why there is no record. */
   readonly missing?: string;
   readonly usage: UsageView;
@@ -373,7 +377,7 @@ export interface MessageView {
 }
 
 /** The answer of `GET /runs/:id/messages`. */
-export interface MessagesPage {
+export interface RecordedMessagesPage {
   readonly items: readonly MessageView[];
   readonly total: number;
   /** Give it as `after` for the next page. */

@@ -29,7 +29,7 @@ export interface ExpectedEvent<Schema = undefined> {
 export type AnswerOf<Schema, Option = JsonValue> = Schema extends undefined ? Option : ValueOf<Schema, JsonValue>;
 
 /**
- * The waits of a tool call. A durable run that only waits holds no process: it rests in its store until the answer, the event or
+ * The waits of a tool call. A durable run that only waits holds no process: it is suspended in its store until the answer, the event or
  * the time comes.
  *
  * A call that begins to wait ends its execution there: `signal` aborts, the promise never settles, and `finally` blocks do not

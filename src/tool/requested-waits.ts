@@ -82,7 +82,7 @@ export class RequestedWaits {
       const at = this.#count;
       if (at < answers.length) {
         this.#count += 1;
-        return this.#given(requested, answers[at]);
+        return this.#give(requested, answers[at]);
       }
       this.#checkEffect();
       this.#count += 1;
@@ -125,7 +125,7 @@ export class RequestedWaits {
     });
   }
 
-  async #given({ request, schema }: Requested, stored: unknown): Promise<unknown> {
+  async #give({ request, schema }: Requested, stored: unknown): Promise<unknown> {
     const { tool } = this.#around;
     const end = recordedEnd(stored);
     if (!end) throw new WaitChangedError(`a recorded answer of tool "${tool}" cannot be read`);

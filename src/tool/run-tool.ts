@@ -20,6 +20,7 @@ import {
 } from './output.ts';
 import { RequestedWaits } from './requested-waits.ts';
 import type { Validation } from './schema.ts';
+import { goneTool, unfitInput } from './unfit.ts';
 
 /** One call as the model made it; `attempt` counts its starts, this one included. */
 export interface ToolCall {
@@ -35,8 +36,10 @@ export interface ToolCall {
 
 /** What the run provides for a call. */
 export interface ToolEnvironment {
-  /** Getters: `runState` is read when the tool reads it, and few tools read the key. */
-  readonly context: Pick<ToolContext, 'runId' | 'idempotencyKey' | 'invocation' | 'runState'>;
+  /** `runState` is read when the tool reads it, and few tools read the key. */
+  readonly context: Pick<ToolContext, 'runId' | 'invocation'> & {
+    readonly [Name in 'idempotencyKey' | 'runState']: () => ToolContext[Name];
+  };
   /** The run's signal. An abort ends the call at once. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -51,7 +54,7 @@ export interface ToolEnvironment {
   /** Gets the progress that the tool reports. */
   readonly onProgress?: (progress: JsonValue) => void;
   /** Calls the tool through the host's middleware. `next` returns the whole output, with the images that the tool attached. */
-  readonly around?: (signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>;
+  readonly around?: ((signal: AbortSignal, next: () => Promise<ToolOutput>) => Promise<unknown>) | undefined;
 }
 
 /** The hidden key under which a tool call's context ends its execution: the call waits for what a part of Pawl needs. */
@@ -71,12 +74,10 @@ export async function runTool(
   environment: ToolEnvironment,
 ): Promise<ToolOutput | ToolWait> {
   if (environment.signal.aborted) return errorText('aborted');
-  if (tool === undefined) return errorText(`there is no tool named ${JSON.stringify(call.name)}`);
+  if (tool === undefined) return errorText(goneTool(call.name));
   const key = prototypeKeyIn(call.input);
   if (key !== undefined) {
-    return errorText(
-      `invalid input for tool "${tool.name}": it holds the key ${key}, which no tool takes; leave it out`,
-    );
+    return errorText(unfitInput(tool.name, `it holds the key ${key}, which no tool takes; leave it out`));
   }
   const running = new RunningCall(tool, call, environment);
   try {
@@ -117,7 +118,7 @@ class RunningCall {
   start(): unknown {
     const { input } = this.#tool;
     if (typeof this.#call.input === 'string' && input.jsonSchema.type !== 'string') {
-      throw new TypeError(`invalid input for tool "${this.#tool.name}": the arguments are not valid JSON`);
+      throw new TypeError(unfitInput(this.#tool.name, 'the arguments are not valid JSON'));
     }
     const validation = input.validate(this.#call.input);
     return isPromise(validation) ? validation.then((result) => this.#execute(result)) : this.#execute(validation);
@@ -128,7 +129,7 @@ class RunningCall {
     const { around } = this.#environment;
     if (validation.ok && around) return this.#executeThrough(around, validation.value);
     if (validation.ok) return this.#begin(validation.value);
-    throw new TypeError(`invalid input for tool "${this.#tool.name}": ${validation.message}`);
+    throw new TypeError(unfitInput(this.#tool.name, validation.message));
   }
 
   #begin(input: unknown): unknown {
@@ -168,11 +169,11 @@ class RunningCall {
     const { context, transcript } = this.#environment;
     const { callId, attempt } = this.#call;
     const signal = (): AbortSignal => this.#signal();
-    return {
+    const told: ToolContext & { [holdKey]?: unknown; [transcriptKey]?: unknown } = {
       runId: context.runId,
       callId,
       get idempotencyKey() {
-        return context.idempotencyKey;
+        return context.idempotencyKey();
       },
       attempt,
       get signal() {
@@ -180,7 +181,7 @@ class RunningCall {
       },
       invocation: context.invocation,
       get runState() {
-        return context.runState;
+        return context.runState();
       },
       attachImages: (images) => {
         this.#images.push(...images.map((image, i) => this.#imagePart(image, `images[${i}]`)));
@@ -190,9 +191,10 @@ class RunningCall {
       waitFor: (name, event) => this.#requested.waitFor(name, event),
       sleep: (duration) => this.#requested.sleep(duration),
       sleepUntil: (time) => this.#requested.sleepUntil(time),
-      ...(this.#tool.isRun === true ? { [holdKey]: (request: ToolWait['request']) => this.#hold(request) } : {}),
-      ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
     };
+    if (this.#tool.isRun === true) told[holdKey] = (request: ToolWait['request']) => this.#hold(request);
+    if (transcript !== undefined) told[transcriptKey] = transcript;
+    return told;
   }
 
   get #isOnce(): boolean {

@@ -38,6 +38,8 @@ function readString(value: unknown, key: string): string | undefined {
 }
 
 function describe(value: unknown): string {
+  // Its name and its code stand beside the message.
+  if (typeof readProperty(value, 'stack') === 'string') return 'an error without a message was thrown';
   try {
     return typeof value === 'object' && value !== null
       ? 'a value that is not an Error was thrown'

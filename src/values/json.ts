@@ -15,7 +15,12 @@ export const RECORD_DEPTH: number = MESSAGE_DEPTH + 16;
 export function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const item of Object.values(value)) if (isDeeperThan(levels - 1, item)) return true;
+  // Each message of a record is walked when it is loaded: a list of the values of each object would cost three times as much.
+  if (Array.isArray(value)) {
+    for (const item of value) if (isDeeperThan(levels - 1, item)) return true;
+    return false;
+  }
+  for (const key in value) if (isDeeperThan(levels - 1, (value as JsonObject)[key])) return true;
   return false;
 }
 
@@ -40,6 +45,16 @@ export function frozenJson(value: unknown, path = 'value', levels: number = MAX_
 export function jsonText(value: unknown, path = 'value'): string {
   if (!isJson(value, RECORD_DEPTH)) refuse(value, path, RECORD_DEPTH);
   return JSON.stringify(value);
+}
+
+/** Most bytes of UTF-8 of one unit of a text. */
+const UNIT_BYTES = 3;
+
+/** Returns how many bytes a text has in UTF-8 if they are more than that; undefined for all others. Only long texts are counted. */
+export function bytesAbove(text: string, most: number): number | undefined {
+  if (text.length * UNIT_BYTES <= most) return undefined;
+  const bytes = Buffer.byteLength(text);
+  return bytes > most ? bytes : undefined;
 }
 
 /* Nearly every value is JSON. Only a second walk, for the error, builds paths: each step of a run walks all its new values. */

@@ -1,3 +1,4 @@
+import type { JSONObject } from '@ai-sdk/provider';
 import { isAmount, isCount, isObject } from './json.ts';
 import { type AssistantMessage, enterFrozen, isMessage, type Message } from './message.ts';
 import { MAX_MODEL_NAME_CHARS } from './model-use.ts';
@@ -35,8 +36,6 @@ export interface MessageMark {
 /** More is no count of one message. A bound keeps marks short. */
 const MAX_COUNT = 999_999_999;
 
-const counts = Object.keys(noUsage) as readonly (keyof Usage)[];
-
 /**
  * Takes in a deep-frozen answer with its mark. Beside the model's name, a mark takes at most 120 bytes of a record, and a byte for
  * each call of an answer whose calls do more than read. A compaction comes besides, once.
@@ -45,19 +44,27 @@ export function enterAnswer(
   message: AssistantMessage,
   { model, key, usage = noUsage, ms = 0, effects, compacted }: MessageMark,
 ): AssistantMessage {
-  const used = counts.map((name) => bounded(usage[name]));
-  while (used.at(-1) === 0) used.pop();
-  const made = {
-    model,
-    ...(key === undefined ? {} : { key }),
-    usage: Object.freeze(used) as number[],
-    ms: bounded(ms),
-  };
-  const isPlain = effects === undefined && !compacted;
-  const mark = Object.freeze(
-    isPlain ? made : { ...made, ...(effects === undefined ? {} : { effects }), ...(compacted ? { compacted } : {}) },
-  );
+  const mark: JSONObject = { model };
+  if (key !== undefined) mark.key = key;
+  mark.usage = countsOf(usage);
+  mark.ms = bounded(ms);
+  if (effects !== undefined) mark.effects = effects;
+  if (compacted) mark.compacted = compacted as unknown as JSONObject;
+  Object.freeze(mark);
   return enterFrozen({ ...message, providerOptions: Object.freeze({ ...message.providerOptions, pawl: mark }) });
+}
+
+/** Tokens as a mark has them: a list, without the zeros at its end. */
+function countsOf(usage: Usage): number[] {
+  const { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens } = usage;
+  const counts = [inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens].map(bounded);
+  while (counts.at(-1) === 0) counts.pop();
+  return Object.freeze(counts) as number[];
+}
+
+function usageOf(counts: readonly number[]): Usage {
+  const [inputTokens = 0, outputTokens = 0, reasoningTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0] = counts;
+  return { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens };
 }
 
 function bounded(count: number): number {
@@ -66,8 +73,8 @@ function bounded(count: number): number {
 
 /** Returns the model that made a message, as its mark names it; undefined for one without a mark. */
 export function makerOf({ role, providerOptions }: Message): string | undefined {
-  const model = role === 'assistant' ? readMark(providerOptions?.pawl)?.model : undefined;
-  return model?.slice(0, MAX_MODEL_NAME_CHARS);
+  const mark = role === 'assistant' ? readMark(providerOptions?.pawl) : undefined;
+  return mark && modelOf(mark);
 }
 
 /** Returns the account of the model that made a message, as a list of models names it; undefined for one without. */
@@ -84,20 +91,22 @@ function readMark(mark: unknown): ReadMark | undefined {
   return isObject(mark) && typeof mark.model === 'string' ? (mark as { model: string }) : undefined;
 }
 
+function modelOf({ model }: ReadMark): string {
+  return model.length > MAX_MODEL_NAME_CHARS ? model.slice(0, MAX_MODEL_NAME_CHARS) : model;
+}
+
 /** Returns the mark of a message; undefined for one without. */
-export function markOf(message: Message): MessageMark | undefined {
-  const model = makerOf(message);
-  if (model === undefined) return undefined;
-  const { usage, ms, effects, compacted } = readMark(message.providerOptions?.pawl) ?? {};
-  const key = keyOf(message);
-  return {
-    model,
-    ...(key === undefined ? {} : { key }),
-    ...(Array.isArray(usage) && usage.every(isAmount) ? { usage: usageOf(usage) } : {}),
-    ...(isAmount(ms) ? { ms: ms as number } : {}),
-    ...(typeof effects === 'string' ? { effects } : {}),
-    ...(isCompaction(compacted) ? { compacted } : {}),
-  };
+export function markOf({ role, providerOptions }: Message): MessageMark | undefined {
+  const mark = role === 'assistant' ? readMark(providerOptions?.pawl) : undefined;
+  if (!mark) return undefined;
+  const { key, usage, ms, effects, compacted } = mark;
+  const read: { -readonly [Name in keyof MessageMark]: MessageMark[Name] } = { model: modelOf(mark) };
+  if (typeof key === 'string') read.key = key;
+  if (Array.isArray(usage) && usage.every(isAmount)) read.usage = usageOf(usage);
+  if (isAmount(ms)) read.ms = ms as number;
+  if (typeof effects === 'string') read.effects = effects;
+  if (isCompaction(compacted)) read.compacted = compacted;
+  return read;
 }
 
 function isCompaction(value: unknown): value is RecordedCompaction {
@@ -115,10 +124,6 @@ export function withCompacted<M extends Message>(message: M, change: (message: M
   if (parts.every((part, i) => part === compacted.parts[i])) return message;
   const pawl = { ...message.providerOptions?.pawl, compacted: { ...compacted, parts } };
   return { ...message, providerOptions: { ...message.providerOptions, pawl } } as unknown as M;
-}
-
-function usageOf(list: readonly number[]): Usage {
-  return Object.fromEntries(counts.map((name, i) => [name, list[i] ?? 0])) as unknown as Usage;
 }
 
 /** Returns the message without what Pawl wrote into it. A message without a mark stays the same object. */

@@ -80,7 +80,7 @@ function outputProblem(output: unknown, needs: string): string | undefined {
  * @param at names the output, for example `openStep.calls[0].result`
  * @throws {TRANSCRIPT_INVALID}
  */
-export function checkOutput(output: unknown, at: string): void {
+export function checkOutputShape(output: unknown, at: string): void {
   const problem = outputProblem(output, 'must be');
   if (problem !== undefined) throw new TranscriptInvalidError(`${at}: ${problem}`);
 }

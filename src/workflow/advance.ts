@@ -11,26 +11,30 @@ import {
   type WorkflowEvent,
   withOutbox,
 } from '../run/workflow/advanced.ts';
-import { byTime, type MessageReceiver, type WorkflowMessage, type WorkflowState } from '../run/workflow/state.ts';
+import {
+  byTime,
+  MAX_TRANSITIONS,
+  type MessageReceiver,
+  type WorkflowMessage,
+  type WorkflowState,
+} from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError } from '../values/errors.ts';
 import { frozenJson, type JsonObject } from '../values/json.ts';
-import { entryOf } from './fit.ts';
+import { entryOf, isInvoked } from './fit.ts';
 import { asWorkflowError, eventOf, keptSnapshot } from './kept-snapshot.ts';
 import type { BegunActor, Effect, SentMessage, SetTimer, Transition } from './kernel.ts';
-import { checkedMessage, checkParent, messageIdOf, receiverOf, undelivered, withMessage } from './messages.ts';
+import { checkedMessage, checkParent, messageIdFor, receiverOf, undelivered, withMessage } from './messages.ts';
 import { nextOf, OWN, withCalls, withState } from './next-event.ts';
 import { callFor, callIdOf, type Program } from './program.ts';
 
-/** Most transitions of a run. */
-const MAX_TRANSITIONS = 100_000;
 /** Most transitions of one save: a machine that sends itself events leaves the event loop between them. */
 const MAX_AT_ONCE = 64;
 const MAX_TIMERS = 1_000;
 const MAX_OPEN_CALLS = 1_000;
 
 /**
- * Lets a workflow take what is there: events of other runs, results of calls in the order of their starts, timers by their time, then
+ * Lets a workflow take what is there: events of other runs, results of calls in the order in which they ended, timers by their time, then
  * events as they came. All of it is one save, with the calls and timers that it asks for. Nothing has begun yet.
  * @param now wall clock, ms
  */
@@ -114,7 +118,7 @@ class Advance {
 
   /** What the states of a migration begin, and what those before have left, is one save with the migration. */
   #enterMigrated(): void {
-    const { begin, timers, leaves } = entryOf(this.#program, this.#state);
+    const { begin, timers, leaves, children } = entryOf(this.#program, this.#progress);
     const { isMigrated: _, ...state } = this.#state;
     const iteration = this.#progress.iteration + 1;
     this.#progress = { ...this.#progress, iteration, workflow: state };
@@ -124,11 +128,9 @@ class Advance {
     }
     for (const actor of begin) this.#beginCall(actor);
     for (const timer of timers) this.#setTimer(timer);
-    const children = Object.fromEntries([
-      ...Object.entries((state.snapshot.children ?? {}) as JsonObject).filter(([id]) => !leaves.includes(id)),
-      ...begin.map(({ id, src }) => [id, { src }] as const),
-    ]);
     this.#change({ snapshot: { ...this.#state.snapshot, children } });
+    const settled = this.#program.kernel.settle(this.#state.snapshot);
+    if (settled.isTaken || settled.snapshot.status !== 'active') this.#apply(settled, { type: 'xstate.init' });
   }
 
   #take(event: JsonObject, without: Progress): void {
@@ -159,7 +161,7 @@ class Advance {
     for (const message of this.#unsent.splice(0))
       if (!this.#isSent(message)) this.#told.push(undelivered(message, iteration));
     this.#steps.push({ event: taken, workflow: this.#state });
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) throw untaken(taken, failure);
   }
 
   #perform(effect: Effect): void {
@@ -186,7 +188,7 @@ class Advance {
     const { meta, birth = '' } = this.#progress;
     if (timer) this.#setTimer({ ...timer, event: checkedMessage(event), to: receiver });
     else {
-      const id = messageIdOf([meta.runId, birth, this.#nextId()]);
+      const id = messageIdFor([meta.runId, birth, this.#nextId()]);
       this.#progress = withMessage(this.#progress, { id, to: receiver, event });
     }
     return true;
@@ -205,7 +207,8 @@ class Advance {
   /** An actor that is started again under an open id stops the one before. */
   #beginCall(actor: BegunActor): void {
     this.#stopCall(actor.id);
-    const call = callFor(this.#program, actor, this.#nextId());
+    const isSpawned = !isInvoked(this.#program, this.#state.snapshot.value, actor.id);
+    const call = callFor(this.#program, { ...actor, isSpawned }, this.#nextId());
     this.#begun.set(actor.id, call);
     this.#change({ calls: { ...this.#state.calls, [actor.id]: call.callId } });
     const calls = [...(this.#progress.openStep?.calls ?? []), call];
@@ -272,6 +275,13 @@ class Advance {
     const said = { told: this.#told, steps: this.#steps, acts: this.#acts, stopped: this.#stopped };
     return { progress: this.#progress, ...said, isMore: false, ...more };
   }
+}
+
+/** An error that no state takes is that of an actor, and not of the machine. */
+function untaken({ type, actorId }: JsonObject, failure: unknown): unknown {
+  if (!String(type).startsWith('xstate.error.actor.')) return failure;
+  const message = `actor ${String(actorId)} failed, and no onError takes it: ${toErrorData(failure).message}`;
+  return new Error(message, { cause: failure });
 }
 
 /** XState names the timers of `after` so. */

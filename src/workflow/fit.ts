@@ -1,8 +1,11 @@
 import type { AnyStateMachine } from 'xstate';
 import { change } from '../run/change.ts';
-import type { WorkflowState } from '../run/workflow/state.ts';
+import type { Progress } from '../run/progress.ts';
+import { statePaths, type WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../values/json.ts';
+import { isMachineOver } from './completion.ts';
+import { delayOf } from './delays.ts';
 import { keptSnapshot } from './kept-snapshot.ts';
 import type { BegunActor, SetTimer } from './kernel.ts';
 import type { MigratedSnapshot, Program } from './program.ts';
@@ -13,10 +16,23 @@ type StateNode = AnyStateMachine['root'];
  * Returns why a stored workflow cannot continue in the machine as it is now; undefined: it can. XState itself takes most of these changes
  * silently: a new invoke of an active state would never start, and the run would wait without an end.
  */
-export function unfitnessOf({ machine, hash }: Program, state: WorkflowState): string | undefined {
+export function unfitnessOf(program: Program, state: WorkflowState): string | undefined {
+  const { root } = program.machine;
   // One that has not begun begins in the machine as it is.
-  if (state.hash === hash || state.snapshot.status === undefined) return undefined;
-  return unfitIn(machine.root, state.snapshot.value, state);
+  if (state.snapshot.status === undefined) return undefined;
+  const lost = lostActor(program, state);
+  if (lost !== undefined || state.hash === program.hash) return lost;
+  const { value } = state.snapshot;
+  if (isMachineOver(root, new Set(activeNodes(root, value))))
+    return `state ${statePaths(value ?? null).join(', ')} became final`;
+  return unfitIn(root, value, state);
+}
+
+/** An actor of an action is of no state: it may be open in any. */
+function lostActor({ calls }: Program, { snapshot, calls: open }: WorkflowState): string | undefined {
+  const children = (snapshot.children ?? {}) as { readonly [id: string]: { readonly src?: unknown } };
+  const lost = Object.keys(open).find((id) => children[id] && !calls.has(String(children[id].src)));
+  return lost && `the machine has no actor ${JSON.stringify(children[lost]?.src)} any more, which ${lost} is`;
 }
 
 /** Looks for a difference below a node. @param value its active states, as XState writes them */
@@ -62,36 +78,59 @@ interface Entry {
   readonly timers: readonly SetTimer[];
   /** The actors and timers of states that are active no more. */
   readonly leaves: readonly string[];
+  /** The actors that it has then, as its snapshot names them. */
+  readonly children: JsonObject;
 }
 
-/** Returns what begins and ends when a workflow continues in the states that its migration gave it. @throws what the machine throws */
-export function entryOf({ machine }: Program, state: WorkflowState): Entry {
+type Entered = Pick<Progress, 'workflow' | 'openStep'>;
+
+/**
+ * Returns what begins and ends when a workflow continues in the states that its migration gave it. An actor that an action has begun
+ * stays, as XState keeps it until `stopChild`.
+ * @throws what the machine throws
+ */
+export function entryOf({ machine }: Program, { workflow, openStep }: Entered): Entry {
+  const state = workflow as WorkflowState;
   const nodes = activeNodes(machine.root, state.snapshot.value);
-  const given = { context: state.snapshot.context, event: { type: 'xstate.init' }, self: undefined } as never;
-  const { delays } = machine.implementations;
+  const args = { context: state.snapshot.context, event: { type: 'xstate.init' }, self: undefined };
   const begin = nodes.flatMap(({ invoke }) =>
     invoke
       .filter(({ id }) => state.calls[id] === undefined)
       .map(({ id, src, input }) => ({
         id,
         src: String(src),
-        input: typeof input === 'function' ? input(given) : input,
+        input: typeof input === 'function' ? input(args as never) : input,
       })),
   );
   const timers = nodes.flatMap(({ after }) =>
     after
       .filter(({ eventType }) => !state.armed.includes(eventType))
-      .map(({ eventType, delay }) => {
-        const named = typeof delay === 'string' ? delays[delay] : delay;
-        const delayMs = typeof named === 'function' ? named(given, undefined as never) : named;
-        return { sendId: eventType, event: { type: eventType }, delayMs: Number(delayMs) };
-      }),
+      .map(({ eventType, delay }) => ({
+        sendId: eventType,
+        event: { type: eventType },
+        delayMs: delayOf(machine.implementations, delay, { args }),
+      })),
   );
-  const stays = new Set(
-    nodes.flatMap(({ invoke, after }) => [...invoke.map(({ id }) => id), ...after.map(({ eventType }) => eventType)]),
-  );
-  const known = [...Object.keys(state.calls), ...state.armed];
-  return { begin, timers, leaves: known.filter((id) => !stays.has(id)) };
+  const spawned = new Set(openStep?.calls.flatMap(({ callId, isSpawned }) => (isSpawned ? [callId] : [])));
+  const stays = new Set([
+    ...nodes.flatMap(({ invoke, after }) => [
+      ...invoke.map(({ id }) => id),
+      ...after.map(({ eventType }) => eventType),
+    ]),
+    ...Object.entries(state.calls).flatMap(([id, callId]) => (spawned.has(callId) ? [id] : [])),
+  ]);
+  const leaves = [...Object.keys(state.calls), ...state.armed].filter((id) => !stays.has(id));
+  const before = Object.entries((state.snapshot.children ?? {}) as JsonObject);
+  const children = Object.fromEntries([
+    ...before.filter(([id]) => !leaves.includes(id)),
+    ...begin.map(({ id, src }) => [id, { src }] as const),
+  ]);
+  return { begin, timers, leaves, children };
+}
+
+/** Returns whether an active state invokes the actor of an id. */
+export function isInvoked({ machine }: Program, value: unknown, actorId: string): boolean {
+  return activeNodes(machine.root, value).some(({ invoke }) => invoke.some(({ id }) => id === actorId));
 }
 
 function activeNodes(node: StateNode, value: unknown): readonly StateNode[] {
@@ -109,12 +148,14 @@ function activeNodes(node: StateNode, value: unknown): readonly StateNode[] {
  */
 export function migrateState(
   program: Program,
-  state: WorkflowState,
+  fields: Entered & { readonly workflow: WorkflowState },
   from: string,
 ): { readonly state: WorkflowState } | { readonly why: string } {
   const { migrate, machine } = program;
+  const { workflow: state } = fields;
   if (!migrate || state.snapshot.status === undefined) return { state };
   const { value = null, context = {} } = state.snapshot;
+  let what = 'migrate threw';
   try {
     const migrated = change({ value, context } as MigratedSnapshot, (draft) => {
       migrate(draft, { from });
@@ -122,10 +163,23 @@ export function migrateState(
     if (!isStateOf(machine.root, migrated.value))
       return { why: `migrate gave ${JSON.stringify(migrated.value)}, which is no state of the machine` };
     const snapshot = keptSnapshot({ ...state.snapshot, ...(frozenJson(migrated, 'snapshot') as JsonObject) });
-    return { state: { ...state, snapshot, hash: program.hash, isMigrated: true } };
+    const workflow: WorkflowState = { ...state, snapshot, hash: program.hash, isMigrated: true };
+    const lost = lostActor(program, workflow);
+    if (lost) return { why: lost };
+    what = `the state that migrate gave, ${JSON.stringify(migrated.value)}, cannot be entered`;
+    tryToEnter(program, { ...fields, workflow });
+    return { state: workflow };
   } catch (error) {
-    return { why: `migrate threw: ${toErrorData(error).message}` };
+    return { why: `${what}: ${toErrorData(error).message}` };
   }
+}
+
+/** What the first transition of a migrated run will do, without its effects: a run that would fail there is parked. @throws what the machine throws */
+function tryToEnter(program: Program, entered: Entered & { readonly workflow: WorkflowState }): void {
+  const { children } = entryOf(program, entered);
+  const { failure, snapshot } = program.kernel.settle({ ...entered.workflow.snapshot, children });
+  if (failure !== undefined) throw failure;
+  keptSnapshot(snapshot);
 }
 
 /** Whether a value names a whole configuration of a node. */

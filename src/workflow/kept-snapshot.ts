@@ -1,34 +1,28 @@
+import { stateJson } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { EventInvalidError, WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
-import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import { bytesAbove, type JsonObject, type JsonValue } from '../values/json.ts';
 
-/** Longest snapshot, in characters of its JSON. */
-const MAX_SNAPSHOT_CHARS = 2 ** 20;
+/** Largest snapshot, in bytes of its JSON. */
+const MAX_SNAPSHOT_BYTES = 2 ** 20;
 
-/** Returns an event as a record holds it. @throws {NOT_JSON} */
+/** Returns an event as a record holds it. @throws {WORKFLOW_STATE} */
 export function eventOf({ event }: { readonly event: JsonValue }): JsonObject {
-  return frozenJson(event, 'event') as JsonObject;
+  return stateJson(event, 'event') as JsonObject;
 }
 
 /** Returns a snapshot as a record holds it: it is checked before. @throws {WORKFLOW_STATE} with the path of what no record can hold */
 export function keptSnapshot(snapshot: JsonObject): JsonObject {
   const kept = jsonOf(snapshot);
-  const { length } = JSON.stringify(kept);
-  if (length <= MAX_SNAPSHOT_CHARS) return kept;
-  throw new WorkflowStateError(
-    `the snapshot has ${length} characters of JSON, and a record takes ${MAX_SNAPSHOT_CHARS}`,
-  );
+  const bytes = bytesAbove(JSON.stringify(kept), MAX_SNAPSHOT_BYTES);
+  if (bytes === undefined) return kept;
+  throw new WorkflowStateError(`the snapshot has ${bytes} bytes of JSON, and a record takes ${MAX_SNAPSHOT_BYTES}`);
 }
 
 function jsonOf({ context, output, ...rest }: JsonObject): JsonObject {
-  try {
-    const json = frozenJson(context ?? {}, 'context');
-    refuseReferences(json, 'context');
-    return { ...rest, context: json, ...(output === undefined ? {} : { output: frozenJson(output, 'output') }) };
-  } catch (error) {
-    if (error instanceof WorkflowStateError) throw error;
-    throw new WorkflowStateError(toErrorData(error).message, { cause: error });
-  }
+  const json = stateJson(context ?? {}, 'context');
+  refuseReferences(json, 'context');
+  return { ...rest, context: json, ...(output === undefined ? {} : { output: stateJson(output, 'output') }) };
 }
 
 /** XState reads this key as a reference to an actor. */

@@ -8,7 +8,11 @@ import {
   type Snapshot,
 } from 'xstate';
 import type { MachineAction } from '../run/workflow/advanced.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { WorkflowError } from '../values/errors.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
+import { completionOf } from './completion.ts';
+import { checkDelaysWithin } from './delays.ts';
 import { transitionIds } from './outline.ts';
 
 /** A call that a transition begins. */
@@ -86,16 +90,18 @@ type Scope = Parameters<AnyStateMachine['transition']>[2];
  */
 export class Kernel {
   readonly #machine: AnyStateMachine;
+  readonly #actors = new Map<string, AnyActor>();
 
   /** @param sources the names of the actors that the machine may begin */
   constructor(machine: AnyStateMachine, sources: readonly string[]) {
     const { config, implementations } = machine;
     const { context, options } = config;
     // One object would be the context of all runs; `provide` would lose the limit of microsteps.
-    const own = typeof context === 'object' ? { context: () => structuredClone(context) } : {};
+    const own = context === undefined ? {} : { context: (given: FirstContext) => contextOf(context, given) };
     const bounded = { ...config, ...own, options: { ...options, maxIterations: MAX_MICROSTEPS } };
     const actors = Object.fromEntries(sources.map((src) => [src, inert]));
     this.#machine = createMachine(bounded as never, { ...implementations, actors } as never);
+    checkDelaysWithin(this.#machine);
   }
 
   /** Begins the machine. @throws what the machine threw */
@@ -111,14 +117,58 @@ export class Kernel {
   /** Takes one event. @param snapshot of an earlier transition, through JSON @throws what the machine threw */
   take(snapshot: JsonObject, event: JsonObject): Transition {
     const children = Object.keys((snapshot.children ?? {}) as JsonObject);
+    return this.#run(children, (scope, self) =>
+      this.#machine.transition(this.#restored(snapshot, scope, self), event as never, scope),
+    );
+  }
+
+  /**
+   * Brings a snapshot to rest into which its migration has led, and no transition: final states end what is around them, and eventless
+   * transitions are taken.
+   * @throws what the machine threw
+   */
+  settle(snapshot: JsonObject): Transition {
+    const children = Object.keys((snapshot.children ?? {}) as JsonObject);
     return this.#run(children, (scope, self) => {
-      // A fresh parse each time: a machine that changes its context in place changes nothing but this transition.
-      const now = this.#machine.restoreSnapshot(JSON.parse(JSON.stringify(snapshot)), scope);
-      // Of parallel states XState restores the outer ones first. It takes eventless transitions in this order: here it is that of the document.
-      (now as unknown as { readonly _nodes: StateNode[] })._nodes.sort((one, other) => one.order - other.order);
-      (self as { _snapshot: unknown })._snapshot = now;
-      return this.#machine.transition(now, event as never, scope);
+      let now = this.#restored(snapshot, scope, self);
+      const { events, ended } = completionOf(now, self);
+      if (ended) return this.#machine.resolveState({ ...now, output: ended.output } as never);
+      for (const event of [{ type: 'xstate.init' }, ...events]) {
+        if (now.status !== 'active') break;
+        now = this.#machine.transition(now, event as never, scope);
+        (self as { _snapshot: unknown })._snapshot = now;
+      }
+      return now;
     });
+  }
+
+  /** A fresh parse each time: a machine that changes its context in place changes nothing but this transition. */
+  #restored(snapshot: JsonObject, scope: Scope, self: object): AnyMachineSnapshot {
+    const { children = {}, ...rest } = snapshot;
+    const parsed = JSON.parse(JSON.stringify(rest)) as JsonObject;
+    const now = this.#machine.restoreSnapshot({ ...parsed, children: {} } as never, scope);
+    (now as { children: unknown }).children = this.#actorsOf(children as SlimChildren);
+    // Of parallel states XState restores the outer ones first. It takes eventless transitions in this order: here it is that of the document.
+    (now as unknown as { readonly _nodes: StateNode[] })._nodes.sort((one, other) => one.order - other.order);
+    (self as { _snapshot: unknown })._snapshot = now;
+    return now;
+  }
+
+  /**
+   * The actors of a snapshot. They are asked for their names alone. XState makes new ones for each transition: of a machine with
+   * many of them, that would be most of its work.
+   */
+  #actorsOf(children: SlimChildren): { readonly [id: string]: AnyActor } {
+    if (this.#actors.size > MAX_KEPT_ACTORS) this.#actors.clear();
+    const actors: { [id: string]: AnyActor } = {};
+    for (const id of Object.keys(children)) {
+      const src = children[id]?.src as string;
+      const known = this.#actors.get(id);
+      const actor = known?.src === src ? known : createActor(inert, { id, src, parent } as never);
+      if (actor !== known) this.#actors.set(id, actor);
+      actors[id] = actor;
+    }
+    return actors;
   }
 
   /** Runs one step, and collects what it asks for. @param children the ids of the actors that there were before */
@@ -137,10 +187,11 @@ export class Kernel {
     const snapshot = next(scope, self);
     // This names what may not begin: XState only says that it cannot be persisted.
     const effects = given.flatMap((action) => effectsOf(action, self));
-    const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
-    refuseSpawned(Object.keys(persisted.children), children, effects);
+    const { children: actors } = snapshot as unknown as { readonly children: { readonly [id: string]: AnyActor } };
+    const persisted = this.#machine.getPersistedSnapshot({ ...snapshot, children: {} } as never);
+    refuseSpawned(Object.keys(actors), children, effects);
     return {
-      snapshot: slim(persisted),
+      snapshot: slim(persisted, actors),
       effects,
       isTaken: taken.length > 0,
       took: transitionIds(this.#machine, taken.slice(0, MAX_TOOK)),
@@ -150,7 +201,7 @@ export class Kernel {
 }
 
 /** A machine as a pure function. */
-export type MachineKernel = Pick<Kernel, 'begin' | 'restore' | 'take'>;
+export type MachineKernel = Pick<Kernel, 'begin' | 'restore' | 'settle' | 'take'>;
 
 /** A machine whose eventless transitions never end is stopped here. */
 const MAX_MICROSTEPS = 5_000;
@@ -158,6 +209,22 @@ const MAX_MICROSTEPS = 5_000;
 const MAX_TOOK = 32;
 
 const nothing = () => {};
+
+/** What XState gives to the function of a context. */
+interface FirstContext {
+  readonly input: unknown;
+}
+
+/** No state is the place of an error of the context. @throws {WORKFLOW_ERROR} */
+function contextOf(context: unknown, given: FirstContext): unknown {
+  if (typeof context !== 'function') return structuredClone(context);
+  try {
+    return context(given);
+  } catch (cause) {
+    const without = given.input === undefined ? '; it was started without input' : '';
+    throw new WorkflowError(`the workflow failed in its context: ${toErrorData(cause).message}${without}`, { cause });
+  }
+}
 
 function scopeOf(self: AnyActor, actionExecutor: (action: GivenAction) => void): Scope {
   return {
@@ -175,9 +242,11 @@ function refuseSend(): never {
   throw new TypeError('self.send has no effect in a workflow: use raise, which sends an event within the transition');
 }
 
-interface Persisted {
-  readonly children: { readonly [id: string]: { readonly src: unknown } };
-}
+/** Of a child only its source is kept: a call has its input in the ledger. */
+type SlimChildren = { readonly [id: string]: { readonly src: unknown } };
+
+/** Most actors that are kept for the next transitions. */
+const MAX_KEPT_ACTORS = 2_000;
 
 /** An actor that a function spawns is in no action: it would never begin. @throws {TypeError} */
 function refuseSpawned(now: readonly string[], before: readonly string[], effects: readonly Effect[]): void {
@@ -190,10 +259,11 @@ function refuseSpawned(now: readonly string[], before: readonly string[], effect
   );
 }
 
-/** Of a child only its source is kept: a call has its input in the ledger. */
-function slim({ children, error: _, ...rest }: Snapshot<unknown> & Persisted): JsonObject {
-  const sources = Object.entries(children).map(([id, { src }]) => [id, { src }]);
-  return { ...rest, children: Object.fromEntries(sources) } as unknown as JsonObject;
+function slim(persisted: Snapshot<unknown>, actors: { readonly [id: string]: AnyActor }): JsonObject {
+  const { error: _, ...rest } = persisted;
+  const children: { [id: string]: { readonly src: unknown } } = {};
+  for (const id of Object.keys(actors)) children[id] = { src: actors[id]?.src };
+  return { ...rest, children } as unknown as JsonObject;
 }
 
 function effectsOf({ type, info, params, exec }: GivenAction, self: object): readonly Effect[] {
@@ -209,6 +279,8 @@ function effectsOf({ type, info, params, exec }: GivenAction, self: object): rea
       return [{ kind: 'cancel', sendId: String(given.sendId) }];
     case 'xstate.sendTo':
       return sent(given, self);
+    case 'xstate.log':
+      return [{ kind: 'act', act: { name: 'log', run: (log) => log(given.value, given.label as string | undefined) } }];
     case 'xstate.emit':
       return [{ kind: 'emit', event: given.event as JsonValue }];
     default:
@@ -231,9 +303,7 @@ function begunActor({ actorRef, id: given, src, input }: { readonly [name: strin
 }
 
 function timerOf({ event, id, delay }: { readonly [name: string]: unknown }): SetTimer {
-  if (typeof delay !== 'number' || !Number.isFinite(delay) || delay < 0)
-    throw new TypeError(`a delay is a finite number of ms, 0 or more, not ${String(delay)}`);
-  return { ...(typeof id === 'string' ? { sendId: id } : {}), event: event as JsonObject, delayMs: delay };
+  return { ...(typeof id === 'string' ? { sendId: id } : {}), event: event as JsonObject, delayMs: delay as number };
 }
 
 /** An event for the machine itself, for an actor of it, or for its parent. */

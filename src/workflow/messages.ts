@@ -17,7 +17,7 @@ const MAX_OUTGOING = 1_000;
 const OF_RUN = '~';
 
 /** Returns the id of an event for another run, equal in each process that sends it. */
-export function messageIdOf(of: readonly string[]): string {
+export function messageIdFor(of: readonly string[]): string {
   return OF_RUN + waitIdOf(['message', ...of]);
 }
 

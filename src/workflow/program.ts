@@ -2,13 +2,17 @@ import type { AnyStateMachine } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
 import { childToolName } from '../agent/names.ts';
 import { type OpenCall, outcomeUnknown } from '../run/open-step.ts';
+import { isTypeOf } from '../run/workflow/event.ts';
+import { stateJson } from '../run/workflow/state.ts';
 import type { Tool } from '../tool/define-tool.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
+import { unfitInput } from '../tool/unfit.ts';
 import { sha256 } from '../values/digest.ts';
 import { toErrorData } from '../values/error-data.ts';
-import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import type { ToolOutput } from '../values/message.ts';
+import { checkMachine, sendsToParent } from './check-machine.ts';
 import { type BegunActor, Kernel, type MachineKernel } from './kernel.ts';
 import { type StepCall, stepCallOf } from './step.ts';
 
@@ -72,8 +76,7 @@ export function keepProgram(agent: Agent, program: Program): void {
 export function programFrom(of: string, machine: AnyStateMachine, options: ProgramOptions): Program {
   const calls = new Map<string, StepCall>();
   for (const [src, logic] of Object.entries(machine.implementations.actors)) calls.set(src, stepCallOf(of, src, logic));
-  checkStates(of, machine, calls);
-  checkSpawns(of, machine, calls);
+  checkMachine(of, machine, calls);
   const kinds = [...calls.values()];
   const agents = kinds.flatMap((call) => (call.kind === 'agent' ? [call.agent] : []));
   const tools = new Map(kinds.flatMap((call) => (call.kind === 'agent' ? [] : [[call.tool.name, call.tool] as const])));
@@ -115,90 +118,7 @@ function eventSchemas(of: string, machine: AnyStateMachine, given: unknown): Rea
   );
 }
 
-/** Returns whether a descriptor of XState names a type of events: the type itself, `*`, or the tokens before `.*`. */
-function isTypeOf(descriptor: string, type: string): boolean {
-  if (descriptor === '*' || descriptor === type) return true;
-  if (!descriptor.endsWith('.*')) return false;
-  const before = descriptor.slice(0, -2);
-  return type === before || type.startsWith(`${before}.`);
-}
-
 type StateNode = AnyStateMachine['root'];
-
-/** Checks what each state invokes. @throws {TypeError} */
-function checkStates(of: string, machine: AnyStateMachine, calls: ReadonlyMap<string, StepCall>): void {
-  for (const node of nodesOf(machine.root)) {
-    const at = `${of}: state ${node.path.join('.') || machine.id}`;
-    for (const invoked of node.invoke) {
-      const { src, systemId } = invoked as { src: unknown; systemId?: string; onSnapshot?: unknown };
-      if (systemId !== undefined)
-        throw new TypeError(`${at}: systemId is not possible in a workflow: use the id of the actor`);
-      if ((invoked as { onSnapshot?: unknown }).onSnapshot !== undefined)
-        throw new TypeError(`${at}: onSnapshot is not possible in a workflow: a call has a result, and no snapshots`);
-      if (typeof src !== 'string' || !calls.has(src))
-        throw new TypeError(
-          `${at} invokes ${named(src)}: declare it in setup({ actors }) with step, ask or waitForSignal`,
-        );
-    }
-  }
-}
-
-/** Whether an action of a machine is `sendParent`. One that a function enqueues is seen only when it runs. */
-function sendsToParent({ root, implementations }: AnyStateMachine): boolean {
-  const isToParent = (action: unknown): boolean =>
-    typeof action === 'function' && (action as { readonly to?: unknown }).to === '#_parent';
-  return [...nodesOf(root).flatMap(actionsIn), ...Object.values(implementations.actions)].some(isToParent);
-}
-
-function actionsIn({ entry, exit, transitions }: StateNode): readonly unknown[] {
-  return [...entry, ...exit, ...[...transitions.values()].flat().flatMap(({ actions }) => actions)];
-}
-
-/** What XState keeps at the action that `spawnChild` makes. */
-interface SpawnAction {
-  readonly type?: unknown;
-  readonly src?: unknown;
-  readonly id?: unknown;
-  readonly systemId?: unknown;
-  readonly syncSnapshot?: unknown;
-}
-
-/** Checks the actions that spawn. Those that a function enqueues are checked when it runs. @throws {TypeError} */
-function checkSpawns(
-  of: string,
-  { root, implementations }: AnyStateMachine,
-  calls: ReadonlyMap<string, StepCall>,
-): void {
-  const placed = nodesOf(root).flatMap((node) =>
-    actionsIn(node).map((action) => [`${of}: state ${node.path.join('.') || root.key}`, action] as const),
-  );
-  const ofSetup = Object.entries(implementations.actions).map(
-    ([name, action]) => [`${of}: action ${name}`, action] as const,
-  );
-  for (const [at, action] of [...placed, ...ofSetup]) {
-    const { type, src, id, systemId, syncSnapshot } = (typeof action === 'function' ? action : {}) as SpawnAction;
-    if (type !== 'xstate.spawnChild') continue;
-    if (typeof src !== 'string' || !calls.has(src))
-      throw new TypeError(
-        `${at} spawns ${named(src)}: declare it in setup({ actors }) with step, ask or waitForSignal`,
-      );
-    if (id === undefined)
-      throw new TypeError(`${at}: spawnChild needs an id in a workflow: spawnChild(${JSON.stringify(src)}, { id })`);
-    if (systemId !== undefined)
-      throw new TypeError(`${at}: systemId is not possible in a workflow: use the id of the actor`);
-    if (syncSnapshot)
-      throw new TypeError(`${at}: syncSnapshot is not possible in a workflow: a call has a result, and no snapshots`);
-  }
-}
-
-/** XState names inline logic after its state. */
-function named(src: unknown): string {
-  return typeof src === 'string' && !src.startsWith('xstate.invoke.') ? JSON.stringify(src) : 'inline logic';
-}
-
-function nodesOf(node: StateNode): readonly StateNode[] {
-  return [node, ...Object.values(node.states).flatMap(nodesOf)];
-}
 
 /** What a stored snapshot depends on: the states, their kinds, and what each begins. */
 function structureOf({ key, type, invoke, after, states }: StateNode): unknown {
@@ -213,21 +133,40 @@ export function callIdOf(transition: number, place: number): string {
 }
 
 /** Makes the line of the ledger for an actor that a transition begins. @throws for an input that no record can hold */
-export function callFor(program: Program, { id, src, input }: BegunActor, callId: string): OpenCall {
+export function callFor(
+  program: Program,
+  { id, src, input, isSpawned }: BegunActor & { readonly isSpawned: boolean },
+  callId: string,
+): OpenCall {
   const call = program.calls.get(src);
   if (!call) throw new TypeError(`actor ${id}: ${src} is not an actor of this workflow`);
   const isAgent = call.kind === 'agent';
   const name = isAgent ? childToolName('agent', call.agent.id) : call.tool.name;
   const effect = isAgent ? ('idempotent' as const) : call.tool.effect;
-  return { callId, name, effect, input: frozenJson(input ?? null, `the input of ${id}`), state: 'planned', attempt: 0 };
+  const isWait = call.kind === 'wait' ? { isWait: true as const } : {};
+  const given = stateJson(input ?? null, `the input of ${id}`);
+  const marks = { ...isWait, ...(isSpawned ? { isSpawned } : {}) };
+  return { callId, name, effect, input: given, state: 'planned', attempt: 0, ...marks };
 }
 
 /** Returns the event that tells a machine how a call ended, as XState names it. */
-export function resultEvent(actorId: string, { result }: OpenCall): JsonObject {
-  const read = readOutput(result ?? { type: 'error-text', value: outcomeUnknown });
+export function resultEvent(actorId: string, call: OpenCall): JsonObject {
+  const { result = { type: 'error-text', value: outcomeUnknown } } = call;
+  const read = readOutput(
+    result.type === 'error-text' ? { ...result, value: toldOf(actorId, call, result.value) } : result,
+  );
   return 'error' in read
     ? { type: `xstate.error.actor.${actorId}`, error: read.error, actorId }
     : { type: `xstate.done.actor.${actorId}`, output: read.output, actorId };
+}
+
+/** A model knows a tool by its name, and a machine an actor by its id. */
+function toldOf(actorId: string, { name, input }: OpenCall, text: string): string {
+  const unfit = unfitInput(name, '');
+  if (!text.startsWith(unfit)) return text;
+  const given = input === null ? 'invoke.input gave none' : 'which invoke.input gave';
+  const needed = name.startsWith(childToolName('agent', '')) ? ' (an agent takes { prompt: string })' : '';
+  return `the input of actor ${actorId}, ${given}, does not fit${needed}: ${text.slice(unfit.length)}`;
 }
 
 type Read = { readonly output: JsonValue } | { readonly error: JsonObject };

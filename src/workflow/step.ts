@@ -146,7 +146,7 @@ export interface SignalWaitOptions<Input> {
 }
 
 /**
- * Makes a wait for a signal an actor of a workflow's machine: its output is the value that `executor.signal(name, value)` sends,
+ * Makes a wait for a signal an actor of a workflow's machine: its output is the value that `executor.signal(name, value, { id })` sends,
  * also before the workflow waits.
  * @example waitForSignal('paid', { key: (input: { order: string }) => input.order })
  */
@@ -213,7 +213,7 @@ function waitTool(src: string, wait: (input: unknown, context: ToolContext) => P
 function withCodes(tool: Tool): Tool {
   const failed = (error: unknown): ReadyOutput => {
     if (tool.effect === 'once' && isBrokenConnection(error)) throw error;
-    const { name, code, message } = toErrorData(error);
+    const { name, code, message } = toErrorData(error, 'TOOL_FAILED');
     return new ReadyOutput({ type: 'error-json', value: { name, code, message } });
   };
   return Object.freeze({

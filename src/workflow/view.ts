@@ -1,9 +1,11 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { OpenCall } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
+import { isAtRest } from '../run/waits/model-waits.ts';
 import { waitsOf } from '../run/waits/wait-rules.ts';
 import type { MachineEvent } from '../run/workflow/event.ts';
-import type { WorkflowState } from '../run/workflow/state.ts';
+import { restText, type WorkflowState } from '../run/workflow/state.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { EventNotTakenError } from '../values/errors.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import { outlineOf, type StateOutline } from './outline.ts';
@@ -86,6 +88,23 @@ function schemasOf({ events }: Program): Pick<WorkflowView, 'eventSchemas'> {
   return { eventSchemas: Object.fromEntries([...events].map(([type, { jsonSchema }]) => [type, jsonSchema])) };
 }
 
+/** A workflow that rests, and waits for events alone. */
+interface Rest {
+  /** Where it is, and what continues it. */
+  readonly text: string;
+  /** No event leads out of its state. */
+  readonly isDeadEnd: boolean;
+}
+
+/** Returns where a workflow rests that waits for events alone; undefined: something else continues it, or it is an agent's run. */
+export function restOf(program: Program | undefined, fields: Fields & Pick<Progress, 'outcome'>): Rest | undefined {
+  const { workflow, waiting } = fields;
+  if (!workflow || waiting?.waits.length || !isAtRest(fields)) return undefined;
+  const now = program && restored(program, workflow);
+  const takes = now && takenIn(now);
+  return { text: restText(workflow.snapshot.value ?? null, takes), isDeadEnd: takes?.length === 0 };
+}
+
 type StateNode = AnyStateMachine['root'];
 
 /** The types of events that a snapshot takes, those of the innermost states first. A final one takes none. */
@@ -116,18 +135,20 @@ function typesIn(
  */
 export function checkTaken(program: Program, { workflow }: Pick<Progress, 'workflow'>, event: MachineEvent): void {
   const now = workflow && restored(program, workflow);
-  if (now && isTaken(now, event)) return;
+  const refusal = now && refusalOf(now, event);
+  if (now && refusal === undefined) return;
   const taken = now ? takenIn(now) : [];
-  const instead = taken.length === 0 ? 'it takes no event' : `it takes ${taken.join(', ')}`;
+  const instead = refusal || (taken.length === 0 ? 'it takes no event' : `it takes ${taken.join(', ')}`);
   const at = now ? `in state ${JSON.stringify(now.value)}` : 'without a state that its machine has';
   throw new EventNotTakenError(`the workflow ${at} does not take ${event.type}: ${instead}`, { taken });
 }
 
-/** A guard that throws takes nothing. */
-function isTaken(now: AnyMachineSnapshot, event: MachineEvent): boolean {
+/** Returns why a snapshot does not take an event: by a guard, or '' for another reason; undefined: it takes it. */
+function refusalOf(now: AnyMachineSnapshot, event: MachineEvent): string | undefined {
   try {
-    return now.status === 'active' && now.machine.getTransitionData(now, event).length > 0;
-  } catch {
-    return false;
+    if (now.status === 'active' && now.machine.getTransitionData(now, event).length > 0) return undefined;
+    return takenIn(now).includes(event.type) ? 'its guard refuses it' : '';
+  } catch (error) {
+    return toErrorData(error).message;
   }
 }

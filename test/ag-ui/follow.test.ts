@@ -1,10 +1,10 @@
 import { HttpAgent } from '@ag-ui/client';
 import { describe, expect, test } from 'vitest';
-import { follow } from '../../src/ag-ui/follow.ts';
-import { inputOf, newMessage } from '../../src/ag-ui/input.ts';
+import { followAgUi } from '../../src/ag-ui/follow.ts';
+import { inputOfAgUi, newMessage } from '../../src/ag-ui/input.ts';
 import type { PersonWait } from '../../src/ag-ui/interrupts.ts';
-import { messagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
-import type { Answered } from '../../src/ag-ui/open-waits.ts';
+import { agUiMessagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
+import type { AnsweredInterrupts } from '../../src/ag-ui/open-waits.ts';
 import type { AgUiEvent } from '../../src/ag-ui/protocol.ts';
 import type { RunEventBody } from '../../src/index.ts';
 import { FakeConversation, FakeRun, hastyClock } from './fake-conversation.ts';
@@ -65,7 +65,7 @@ async function post(
   options: {
     readonly agent?: HttpAgent;
     readonly runId?: string;
-    readonly answered?: Answered;
+    readonly answered?: AnsweredInterrupts;
     /** Happens when the stream has shown what there is. */
     readonly onShown?: () => void;
   } = {},
@@ -74,9 +74,9 @@ async function post(
   const { runId = 'r1', answered = new Map() } = options;
   const agent = options.agent ?? new HttpAgent({ url: 'http://agent.invalid/', threadId: 't' });
   agent.fetch = async (_url, { body }) => {
-    const input = inputOf(JSON.parse(String(body)));
+    const input = inputOfAgUi(JSON.parse(String(body)));
     const posted = newMessage(input.tail.slice(-1));
-    const stream = follow({
+    const stream = followAgUi({
       ...{ conversation: it, input, runId, posted, answered },
       ...{ signal: new AbortController().signal, clock: hastyClock },
     });
@@ -141,7 +141,7 @@ describe('a post', () => {
         },
       ],
     });
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('keeps a new message in the snapshot although the conversation does not show it yet (web 34)', async () => {
@@ -178,7 +178,7 @@ describe('a post', () => {
     expect(events.filter(({ type }) => type === 'TEXT_MESSAGE_CONTENT')).toEqual([
       { type: 'TEXT_MESSAGE_CONTENT', messageId: 'r1:1.0', delta: 'Ada.' },
     ]);
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('whose step is begun again gets the whole conversation again, which its stream has not kept (web 34, edges 26)', async () => {
@@ -193,10 +193,10 @@ describe('a post', () => {
     const { agent, events } = await post(it, { onShown: () => (++shown === 1 ? begin() : again()) });
     expect(it.reads).toBe(3);
     expect(events.filter(({ type }) => type === 'MESSAGES_SNAPSHOT')).toEqual([
-      { type: 'MESSAGES_SNAPSHOT', messages: messagesOf(it.recorded.slice(0, 3)) },
-      { type: 'MESSAGES_SNAPSHOT', messages: messagesOf(it.recorded.slice(0, 3)) },
+      { type: 'MESSAGES_SNAPSHOT', messages: agUiMessagesOf(it.recorded.slice(0, 3)) },
+      { type: 'MESSAGES_SNAPSHOT', messages: agUiMessagesOf(it.recorded.slice(0, 3)) },
     ]);
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('gets the conversation again once, also beside a store that is slower than the pause of a stream (edges 26)', async () => {
@@ -212,7 +212,7 @@ describe('a post', () => {
     run.add(...ended);
     const { agent } = await post(it);
     expect(it.reads).toBeLessThanOrEqual(3);
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('of a run that is over gets all messages and its end (web 34)', async () => {
@@ -221,7 +221,7 @@ describe('a post', () => {
     it.turns = [{ runId: 'r1', state: 'ended' }];
     const { agent, events } = await post(it);
     expect(types(events)).toEqual(['RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED']);
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('of a run whose events are gone gets the recorded messages (web 34)', async () => {
@@ -230,7 +230,7 @@ describe('a post', () => {
     it.runs.clear();
     const { agent, events } = await post(it);
     expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } });
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('is put right at the end where the record differs from the pieces (web 34)', async () => {
@@ -241,7 +241,7 @@ describe('a post', () => {
     };
     const { agent, events } = await post(it, { onShown: once(onShown) });
     expect(types(events).slice(-3)).toEqual(['MESSAGES_SNAPSHOT', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED']);
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('shows the code of a failed run with its public text, and nothing of its message (web 34)', async () => {
@@ -258,9 +258,9 @@ describe('a post', () => {
 
   test('breaks, and does not end, where the events break (web 34)', async () => {
     const { it, run } = conversation(said('Hi '));
-    const input = inputOf({ threadId: 't', runId: 'mine' });
+    const input = inputOfAgUi({ threadId: 't', runId: 'mine' });
     const signal = new AbortController().signal;
-    const stream = follow({ conversation: it, input, runId: 'r1', answered: new Map(), signal, clock: hastyClock });
+    const stream = followAgUi({ conversation: it, input, runId: 'r1', answered: new Map(), signal, clock: hastyClock });
     const types: string[] = [];
     const read = async () => {
       for await (const { type } of stream) if (types.push(type) === 2) run.fail(new Error('the store is gone'));
@@ -383,7 +383,7 @@ describe('a message in the queue', () => {
     });
     const { events } = await post(it, { agent, runId: 'r2', onShown });
     expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', runId: 'mine', outcome: { type: 'success' } });
-    expect(agent.messages).toEqual(messagesOf(it.recorded));
+    expect(agent.messages).toEqual(agUiMessagesOf(it.recorded));
   });
 
   test('ends with the interrupt of the run before it, and stays in the snapshot (web 34)', async () => {

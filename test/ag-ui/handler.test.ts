@@ -1,7 +1,7 @@
 import { createPalette, defineAgent, defineTool, type Tool } from 'pawl';
 import { callTool, hang, reply, type ScriptedRequest } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { messagesOf } from '../../src/ag-ui/messages.ts';
+import { agUiMessagesOf } from '../../src/ag-ui/messages.ts';
 import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { asking as askingOnce, askReviewer } from '../fixtures/family.ts';
 import { toolOf } from '../fixtures/host.ts';
@@ -10,7 +10,9 @@ import { type AgUiHostOptions, agUiHost, mailTool, Page, said } from './ag-ui-ho
 
 /** The conversation as the executor recorded it, as readers have it. */
 async function recorded(host: ReturnType<typeof agUiHost>, threadId = 't', callerId = 'ada') {
-  return messagesOf(await host.executor.thread(threadId, { agent: host.agent, callerId }).messages({ limit: 1_000 }));
+  return agUiMessagesOf(
+    await host.executor.thread(threadId, { agent: host.agent, callerId }).messages({ limit: 1_000 }),
+  );
 }
 
 describe('a conversation over AG-UI', () => {
@@ -90,7 +92,7 @@ const asking = (more: AgUiHostOptions = {}) => {
 };
 
 describe('an approval over AG-UI', () => {
-  test('interrupts the run, and lets it go on once it is given (web 34)', async () => {
+  test('interrupts the run, and lets it continue once it is given (web 34)', async () => {
     const { host, sent, page } = asking();
     await page.post('Write to Bob.');
     expect(page.agent.pendingInterrupts).toEqual([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inputOf, newMessage } from '../../src/ag-ui/input.ts';
+import { inputOfAgUi, newMessage } from '../../src/ag-ui/input.ts';
 import type { JsonObject } from '../../src/index.ts';
 
 const post = (fields: JsonObject): JsonObject => ({
@@ -19,7 +19,7 @@ describe('a posted input', () => {
       { id: '2', role: 'reasoning', content: 'Hm.' },
       { id: '3', role: 'tool', toolCallId: 'c', content: '' },
     ];
-    const input = inputOf(post({ messages: [...messages, user('4'), user('5', [{ type: 'text', text: 'Yo.' }])] }));
+    const input = inputOfAgUi(post({ messages: [...messages, user('4'), user('5', [{ type: 'text', text: 'Yo.' }])] }));
     expect(newMessage(input.tail)).toEqual({
       id: '5',
       parts: [
@@ -33,13 +33,14 @@ describe('a posted input', () => {
   });
 
   test('ignores tools, state, context and forwarded properties of the page (web 34)', () => {
-    const input = inputOf(
+    const input = inputOfAgUi(
       post({ tools: [{ name: 'rm', description: '' }], state: { admin: true }, forwardedProps: { callerId: 'eve' } }),
     );
     expect(input).toEqual({ threadId: 't', runId: 'r', had: [], tail: [] });
   });
 
-  const message = (content: JsonObject[string]) => newMessage(inputOf(post({ messages: [user('1', content)] })).tail);
+  const message = (content: JsonObject[string]) =>
+    newMessage(inputOfAgUi(post({ messages: [user('1', content)] })).tail);
 
   test('takes files by their bytes; a URL of the page, which a provider would fetch, is refused (web 34)', () => {
     const image = (source: JsonObject) => message([{ type: 'image', source }]);
@@ -87,13 +88,13 @@ describe('a posted input', () => {
     ['the status', { resume: [{ interruptId: 'w', status: 'maybe' }] }],
     ['interruptId', { resume: [{ interruptId: ['w'], status: 'cancelled' }] }],
   ] as [string, JsonObject][])('is refused with the name of what is wrong: %s (web 34)', ([name, fields]) => {
-    expect(() => inputOf(post(fields))).toThrow(
+    expect(() => inputOfAgUi(post(fields))).toThrow(
       expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringContaining(name) }),
     );
   });
 
   test('may hold hostile ids, which stay what they are (web 34)', () => {
     const ids = ['__proto__', 'constructor', '../../x', '<script>', '\u0000', 'r1:1.0'];
-    expect(inputOf(post({ messages: ids.map((id) => user(id)) })).tail.map(({ id }) => id)).toEqual(ids);
+    expect(inputOfAgUi(post({ messages: ids.map((id) => user(id)) })).tail.map(({ id }) => id)).toEqual(ids);
   });
 });

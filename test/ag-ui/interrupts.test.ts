@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ResumeEntry } from '../../src/ag-ui/input.ts';
 import {
   answerLate,
-  decide,
+  decideInterrupt,
   ignoreLate,
   interruptOf,
   matchResume,
@@ -123,7 +123,7 @@ describe('resume', () => {
     const by = { id: 'ada' };
     const { calls, it } = control();
     const wait = approval('a');
-    const give = (entry: ResumeEntry) => decide(it, { wait, entry }, by);
+    const give = (entry: ResumeEntry) => decideInterrupt(it, { wait, entry }, by);
     await give(resolved('a', { approved: true }));
     await give(resolved('a', { approved: true, editedArgs: { to: 'Bob' }, note: 'Fine.' }));
     await give(resolved('a', { approved: false, editedArgs: { to: 'Bob' }, note: 'No.' }));
@@ -138,7 +138,7 @@ describe('resume', () => {
 
   test('answers a question with its payload (web 34)', async () => {
     const { calls, it } = control();
-    await decide(it, { wait: question('q'), entry: resolved('q', { n: 1 }) }, undefined);
+    await decideInterrupt(it, { wait: question('q'), entry: resolved('q', { n: 1 }) }, undefined);
     expect(calls).toEqual([['answer', 'q', { n: 1 }, {}]]);
   });
 

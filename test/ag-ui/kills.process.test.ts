@@ -9,7 +9,7 @@ import { createExecutor, defineAgent } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { scriptedModel } from 'pawl/testing';
 import { expect, test, vi } from 'vitest';
-import { messagesOf } from '../../src/ag-ui/messages.ts';
+import { agUiMessagesOf } from '../../src/ag-ui/messages.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 import { packageFlags } from '../toolchain/programs.ts';
 
@@ -150,7 +150,7 @@ test(`a conversation over a server that is killed ${KILLS} times: the real clien
     store: sqliteStore({ path: join(folder, 'runs.db') }),
   });
   const recorded = await executor.thread('t', { agent, callerId: 'ada' }).messages({ limit: 1_000 });
-  expect(page.agent.messages).toEqual(messagesOf(recorded));
+  expect(page.agent.messages).toEqual(agUiMessagesOf(recorded));
   expect(page.agent.messages.length).toBe(turns * 5);
   // A process that died during a call leaves its outcome unknown: it is not repeated, and may not have taken effect.
   const known = page.agent.messages.flatMap(({ role, content }) =>

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Mapper } from '../../src/ag-ui/mapper.ts';
-import { callIdOf, messagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
+import { agUiMessagesOf, callIdOfMessage, type RecordedMessage } from '../../src/ag-ui/messages.ts';
 import type { AgUiEvent, AgUiMessage } from '../../src/ag-ui/protocol.ts';
-import { Reader } from '../../src/ag-ui/reader.ts';
+import { AgUiReader } from '../../src/ag-ui/reader.ts';
 import type { RunEvent, RunEventBody } from '../../src/run/events/body.ts';
 import type { Message } from '../../src/values/message.ts';
 import { applied, framed } from './real-client.ts';
@@ -43,7 +43,7 @@ const snapshot = (step: number, content: object[]): RunEventBody => ({
 });
 
 /** The events for a reader who has some messages. */
-function mapped(events: readonly RunEvent[], reader = new Reader()): AgUiEvent[] {
+function mapped(events: readonly RunEvent[], reader = new AgUiReader()): AgUiEvent[] {
   const mapper = new Mapper(RUN, reader);
   return [...events.flatMap((event) => mapper.map(event)), ...mapper.close()];
 }
@@ -100,7 +100,7 @@ const replayed = eventsOf(
 describe('a stream of a run', () => {
   test('gives the real client the messages of the transcript, in its order, though the second call ended first (web 34)', async () => {
     const messages = await applied(framed(mapped(live)));
-    expect(messages).toEqual(messagesOf(transcript));
+    expect(messages).toEqual(agUiMessagesOf(transcript));
     expect(messages.map(({ role }) => role)).toEqual([
       'reasoning',
       'assistant',
@@ -113,7 +113,7 @@ describe('a stream of a run', () => {
   });
 
   test('has the same messages for a reader who comes when the steps are recorded (web 34)', async () => {
-    expect(await applied(framed(mapped(replayed)))).toEqual(messagesOf(transcript));
+    expect(await applied(framed(mapped(replayed)))).toEqual(agUiMessagesOf(transcript));
   });
 
   test('names each step once, and reports the progress of a tool (web 34)', () => {
@@ -127,7 +127,7 @@ describe('a stream of a run', () => {
     expect(events.find(({ type }) => type === 'CUSTOM')).toEqual({
       type: 'CUSTOM',
       name: 'pawl.tool.progress',
-      value: { toolCallId: callIdOf({ runId: RUN, step: 1 }, 'b'), toolName: 'look', progress: { part: 1 } },
+      value: { toolCallId: callIdOfMessage({ runId: RUN, step: 1 }, 'b'), toolName: 'look', progress: { part: 1 } },
     });
   });
 
@@ -135,17 +135,17 @@ describe('a stream of a run', () => {
     for (let cut = 1; cut < live.length; cut += 1) {
       const first = mapped(live.slice(0, cut));
       const had = await applied(framed(first));
-      const reader = new Reader(had as AgUiMessage[]);
+      const reader = new AgUiReader(had as AgUiMessage[]);
       // Of the run only the recorded messages stand in the snapshot: those of the steps before the one that is in progress.
       const steps = live.slice(0, cut).filter(({ type }) => type === 'step.done').length;
       const stored = steps === 0 ? [] : steps === 1 ? transcript.slice(0, 2) : transcript;
-      const again = [...reader.replace(messagesOf(stored)), ...mapped(live, reader)];
-      expect(await applied(framed(again), had)).toEqual(messagesOf(transcript));
+      const again = [...reader.replace(agUiMessagesOf(stored)), ...mapped(live, reader)];
+      expect(await applied(framed(again), had)).toEqual(agUiMessagesOf(transcript));
     }
   });
 
   test('sends nothing to a reader who has all of it (web 34)', () => {
-    const reader = new Reader();
+    const reader = new AgUiReader();
     mapped(live, reader);
     expect(mapped(live, reader).filter(({ type }) => !type.startsWith('STEP'))).toEqual([
       expect.objectContaining({ name: 'pawl.tool.progress' }),
@@ -157,7 +157,7 @@ describe('a stream of a run', () => {
     const pieces = eventsOf(started(1), said(1, 0, 'Draft.'), typed({ step: 1, block: 1 }, 'x', '{"a" : 1}'));
     const content = [text('Final.'), call('x-2', { a: 1 })];
     const messages = await applied(framed(mapped([...pieces, ...eventsOf(snapshot(1, content), done(1))])));
-    expect(messages).toEqual(messagesOf(recorded({ role: 'assistant', content })));
+    expect(messages).toEqual(agUiMessagesOf(recorded({ role: 'assistant', content })));
   });
 
   test('leaves out pieces after a gap: the recorded message brings the rest, and no snapshot is needed (web 34)', async () => {
@@ -172,7 +172,7 @@ describe('a stream of a run', () => {
     ]);
     expect(events.some(({ type }) => type === 'MESSAGES_SNAPSHOT')).toBe(false);
     expect(await applied(framed(events))).toEqual(
-      messagesOf(recorded({ role: 'assistant', content: [text('Hello'), call('x', { a: 1 })] })),
+      agUiMessagesOf(recorded({ role: 'assistant', content: [text('Hello'), call('x', { a: 1 })] })),
     );
   });
 
@@ -195,7 +195,7 @@ describe('a stream of a run', () => {
       ends(1, 'x', 'one'),
     );
     expect(await applied(framed(mapped(pieces)))).toEqual(
-      messagesOf(
+      agUiMessagesOf(
         recorded(
           { role: 'assistant', content: [call('x', { a: 1 })] },
           { role: 'tool', content: [result('x', 'one')] },
@@ -222,7 +222,7 @@ describe('a stream of a run', () => {
       input: { a: 1 },
     } as unknown as RunEventBody;
     const messages = await applied(framed(mapped(eventsOf(started(1), opened))));
-    expect(messages).toEqual(messagesOf(recorded({ role: 'assistant', content: [call('x', { a: 1 })] })));
+    expect(messages).toEqual(agUiMessagesOf(recorded({ role: 'assistant', content: [call('x', { a: 1 })] })));
   });
 
   test('leaves out a result that came after its call was answered without it (web 34)', () => {
@@ -249,7 +249,7 @@ describe('a reset', () => {
   test('removes the pieces of its step from the real client, reasoning too, and sends the step again (web 34)', async () => {
     const lost = live.slice(0, 8);
     const events = mapped([...lost, ...eventsOf({ type: 'step.reset', step: 1 }), ...live.slice(1)]);
-    expect(await applied(framed(events))).toEqual(messagesOf(transcript));
+    expect(await applied(framed(events))).toEqual(agUiMessagesOf(transcript));
   });
 
   test('leaves no reasoning of the first attempt where the second one has none (web 34)', async () => {
@@ -263,7 +263,7 @@ describe('a reset', () => {
         said(1, 0, 'Yes.'),
         done(1),
       ),
-      new Reader(before),
+      new AgUiReader(before),
     );
     const messages = await applied(framed(events), before as never);
     expect(messages).toEqual([...before, { id: `${RUN}:1.0`, role: 'assistant', content: 'Yes.' }]);
@@ -272,7 +272,7 @@ describe('a reset', () => {
   test('keeps the steps before it, and sends no snapshot where no message was lost (web 34)', async () => {
     const events = mapped([...live, ...eventsOf({ type: 'step.reset', step: 2 }, said(2, 0, 'Again.'))]);
     const messages = await applied(framed(events));
-    expect(messages.slice(0, -1)).toEqual(messagesOf(transcript.slice(0, 2)));
+    expect(messages.slice(0, -1)).toEqual(agUiMessagesOf(transcript.slice(0, 2)));
     expect(messages.at(-1)).toMatchObject({ content: 'Again.' });
     expect(mapped(eventsOf(started(1), { type: 'step.reset', step: 1 })).map(({ type }) => type)).toEqual([
       'STEP_STARTED',

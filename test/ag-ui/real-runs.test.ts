@@ -2,9 +2,9 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provide
 import { createExecutor, defineAgent, type JournalEvent, memoryStore } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { Mapper } from '../../src/ag-ui/mapper.ts';
-import { messagesOf } from '../../src/ag-ui/messages.ts';
+import { agUiMessagesOf } from '../../src/ag-ui/messages.ts';
 import type { AgUiEvent, AgUiMessage } from '../../src/ag-ui/protocol.ts';
-import { Reader } from '../../src/ag-ui/reader.ts';
+import { AgUiReader } from '../../src/ag-ui/reader.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { applied, framed } from './real-client.ts';
 
@@ -68,11 +68,11 @@ async function ran(model: LanguageModelV4): Promise<Ran> {
   for await (const event of executor.events(runId)) live.push(event);
   const later: JournalEvent[] = [];
   for await (const event of executor.events(runId)) later.push(event);
-  return { wanted: messagesOf(await thread.messages()).slice(1), live, later };
+  return { wanted: agUiMessagesOf(await thread.messages()).slice(1), live, later };
 }
 
 function mapped(events: readonly JournalEvent[]): AgUiEvent[] {
-  const mapper = new Mapper(events[0]?.runId ?? '', new Reader());
+  const mapper = new Mapper(events[0]?.runId ?? '', new AgUiReader());
   return [...events.flatMap((event) => mapper.map(event)), ...mapper.close()];
 }
 

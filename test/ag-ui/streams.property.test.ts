@@ -1,9 +1,9 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { Mapper } from '../../src/ag-ui/mapper.ts';
-import { messagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
+import { agUiMessagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
 import type { AgUiEvent, AgUiMessage } from '../../src/ag-ui/protocol.ts';
-import { Reader } from '../../src/ag-ui/reader.ts';
+import { AgUiReader } from '../../src/ag-ui/reader.ts';
 import type { RunEvent, RunEventBody } from '../../src/index.ts';
 import type { Message } from '../../src/values/message.ts';
 import { torture } from '../crash/random.ts';
@@ -146,7 +146,7 @@ function transcriptOf(steps: readonly Step[]): RecordedMessage[] {
   return messages.map((message, index) => ({ id: `${RUN}:${index}`, runId: RUN, message: message as Message }));
 }
 
-function mapped(events: readonly RunEvent[], reader: Reader): AgUiEvent[] {
+function mapped(events: readonly RunEvent[], reader: AgUiReader): AgUiEvent[] {
   const mapper = new Mapper(RUN, reader);
   return [...events.flatMap((event) => mapper.map(event)), ...mapper.close()];
 }
@@ -155,15 +155,15 @@ describe('the messages of the real client', () => {
   test.prop([story, fc.nat(), fc.nat()], { numRuns: torture > 1 ? 1_500 : 50 })(
     'equal the transcript of any run, with any lost attempts, and after a cut at any event (web 34, 35)',
     async (steps, first, second) => {
-      const wanted = messagesOf(transcriptOf(steps));
+      const wanted = agUiMessagesOf(transcriptOf(steps));
       const live = liveEvents(steps);
       const cut = first % (live.length + 1);
-      const had = await applied(framed(mapped(live.slice(0, cut), new Reader())));
+      const had = await applied(framed(mapped(live.slice(0, cut), new AgUiReader())));
       const atLeast = live.slice(0, cut).filter(({ type }) => type === 'step.done').length;
       const recorded = atLeast + (second % (steps.length - atLeast + 1));
-      const reader = new Reader(had as AgUiMessage[]);
+      const reader = new AgUiReader(had as AgUiMessage[]);
       // The state of a stream that begins now: everything of the steps that are recorded.
-      const now = new Reader();
+      const now = new AgUiReader();
       const later = laterEvents(steps, recorded);
       mapped(later.slice(0, second % (later.length + 1)), now);
       const again = [...reader.replace(now.messages), ...mapped(later, now)];

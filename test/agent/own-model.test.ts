@@ -120,7 +120,10 @@ describe('an agent with a model of its own', () => {
     const own = scriptedModel([]);
     const phases = [{ name: 'one', instructions: 'Look.', model: own }];
     const agent = agentWith({ model: own, phases });
-    const { violations, undisturbed } = await crashTest({ agent, prompt, model: () => said('done') });
+    const { violations, undisturbed } = await crashTest({
+      ...{ agent, prompt, model: () => said('done') },
+      ...{ limit: 8, doubleCrashes: 2 },
+    });
     expect([violations, undisturbed.output, own.calls]).toEqual([[], 'done', []]);
   });
 });

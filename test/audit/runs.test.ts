@@ -110,7 +110,7 @@ describe('an executor with an audit', () => {
     await executor.shutdown();
   });
 
-  test('can be asked while a run goes on, with what it has used so far, and with its end once another process ended it (supervision 5)', async () => {
+  test('can be asked while a run continues, with what it has used so far, and with its end once another process ended it (supervision 5)', async () => {
     const { audit, executor, store, clock } = host([callTool('lookup', { id: '1' }), hang()]);
     const run = await executor.start(agent, { prompt: 'What is it?', runId: 'run' });
     for await (const event of run.events()) if (event.type === 'step.started' && event.step === 2) break;

@@ -1,6 +1,9 @@
 import { APICallError } from '@ai-sdk/provider';
 import { createExecutor, defineAgent, defineTool, type ModelEntry, memoryStore, type RunEvent } from 'pawl';
 import { callTool, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
+import { RequestView } from '../../src/model/request-view.ts';
+import { Transcript } from '../../src/run/transcript.ts';
+import { enterMessage, type Message } from '../../src/values/message.ts';
 import { type Cost, measured, median } from './measure.ts';
 import type { Part, Row } from './report.ts';
 
@@ -28,7 +31,14 @@ const forms = {
 
 /** What a list costs, and how soon its second model is asked. */
 export async function listRows(isQuick: boolean): Promise<Part> {
-  return { rows: [...(await costRows(isQuick ? 3 : 15)), ...(await delayRows(isQuick ? 5 : 20))], broken: [] };
+  return {
+    rows: [
+      ...(await costRows(isQuick ? 3 : 15)),
+      await viewRow(isQuick ? 3 : 15),
+      ...(await delayRows(isQuick ? 5 : 20)),
+    ],
+    broken: [],
+  };
 }
 
 async function costRows(rounds: number): Promise<Row[]> {
@@ -61,6 +71,47 @@ function costOf(models: Parameters<typeof tierOf>[0]): Promise<Cost> {
     if (status !== 'ok') throw new Error(`a run ended ${status}`);
     await executor.shutdown();
   });
+}
+
+/** Steps of a run that begins with this many messages. */
+const [HISTORY, LATE_STEPS] = [1_000, 100];
+
+/** What the view of a conversation costs, beside the steps that need it: it is made as often, of as many messages, by turns. */
+async function viewRow(rounds: number): Promise<Row> {
+  const history = Array.from({ length: HISTORY }, (_, n) =>
+    enterMessage({ role: n % 2 === 0 ? 'user' : 'assistant', content: [{ type: 'text', text: `message ${n}` }] }),
+  );
+  const shares: number[] = [];
+  const withFirst: number[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    const entries = [...script.slice(0, LATE_STEPS - 1), reply('done')];
+    const executor = createExecutor({ models: tierOf(named('a', entries)), agents: [agent], store: memoryStore() });
+    let messages: readonly Message[] = [];
+    const steps = await measured(async () => {
+      ({ messages } = await executor.run(agent, { prompt: 'Look.', history }));
+    });
+    await executor.shutdown();
+    // The prompt, then a call with its result for each step.
+    const own = messages.slice(-2 * LATE_STEPS);
+    let transcript = Transcript.of([...history, ...own.slice(0, 1)]);
+    const view = new RequestView('bench/a');
+    const first = await measured(() => view.of(transcript));
+    const others = await measured(() => {
+      for (let step = 1; step < LATE_STEPS; step++) {
+        transcript = transcript.append(...own.slice(2 * step - 1, 2 * step + 1));
+        view.of(transcript);
+      }
+    });
+    if (round > 0) shares.push((100 * others.cpuMs) / steps.cpuMs);
+    if (round > 0) withFirst.push((100 * (first.cpuMs + others.cpuMs)) / steps.cpuMs);
+  }
+  return {
+    what: `CPU for the view of a conversation, of a step with ${HISTORY} messages, memory store`,
+    value: median(shares),
+    unit: '%',
+    budget: 2,
+    note: `${LATE_STEPS} steps, ${rounds} rounds; ${median(withFirst).toFixed(1)} % with the first view of a run, which makes each message`,
+  };
 }
 
 const tierOf = (fast: ReturnType<typeof sound> | readonly (ReturnType<typeof sound> | ModelEntry)[]) => ({ fast });

@@ -14,6 +14,7 @@ import { startRows } from './start.ts';
 import { stepRows } from './steps.ts';
 import { streamRows } from './streams.ts';
 import { studioRows } from './studio.ts';
+import { tracingRows } from './tracing.ts';
 import { webRows } from './web.ts';
 import { workflowRows } from './workflows.ts';
 
@@ -41,6 +42,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'lab', title: 'Retry, fork, replay', isCore: false, measure: labRows },
   { name: 'schedules', title: 'Schedules', isCore: false, measure: scheduleRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
+  { name: 'tracing', title: 'Traces', isCore: false, measure: tracingRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },
   { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },
   { name: 'restate', title: 'Restate', isCore: false, measure: restateRows },

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createExecutor, defineAgent, defineTool } from 'pawl';
+import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
 import { httpHandler, toNodeListener } from 'pawl/http';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
@@ -16,6 +16,7 @@ import type { Row } from './report.ts';
 /** The runs that the streams are about, each with one large result. */
 const RUNS = 10;
 const LARGE_CHARS = 8_000_000;
+const KEYS = 85_000;
 
 const worker = fileURLToPath(new URL('readers-worker.ts', import.meta.url));
 
@@ -91,6 +92,31 @@ async function latencyRows(port: string, rounds: number): Promise<Row[]> {
   ];
 }
 
+/** How long the event loop is held by a body that is refused for its number of keys. */
+export async function manyKeysRow(): Promise<Row> {
+  const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, store: memoryStore(), journal: true });
+  const handler = httpHandler(executor, { agents: { worker: agent }, authorize: () => ({ callerId: 'many' }) });
+  const inputs = Object.fromEntries(Array.from({ length: KEYS }, (_, i) => [`k${i.toString(36)}`, 0]));
+  const body = JSON.stringify({ agent: 'worker', prompt: 'Go.', inputs });
+  const turns: number[] = [];
+  for (let round = 0; round < 7; round++) {
+    const headers = { 'content-type': 'application/json' };
+    const answer = handler(new Request('http://127.0.0.1/runs', { method: 'POST', headers, body }));
+    turns.push(await longestTurn(answer));
+    const { status } = await answer;
+    if (status !== 400) throw new Error(`a body of ${KEYS} keys got ${status}`);
+  }
+  await executor.shutdown();
+  return {
+    what: `the event loop held by a body of ${KEYS} keys, which is refused`,
+    value: median(turns),
+    unit: 'ms',
+    budget: 50,
+    note: `${(body.length / 1e6).toFixed(1)} MB; CPU, median of 7, the slowest ${Math.max(...turns).toFixed(1)} ms`,
+  };
+}
+
 /** The most CPU that this thread takes in one turn of the event loop until something happens, ms. */
 async function longestTurn(until: Promise<unknown>): Promise<number> {
   const cpuMs = () => {
@@ -107,6 +133,7 @@ async function longestTurn(until: Promise<unknown>): Promise<number> {
   look();
   await until;
   isOver = true;
+  look();
   return longest;
 }
 

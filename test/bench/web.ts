@@ -4,7 +4,7 @@ import { createExecutor, defineAgent, type JournalEvent, type Model } from 'pawl
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type Cost, inFolder, measured, median, perStep, usedHeap } from './measure.ts';
 import { type Kind, onPostgres } from './other-stores.ts';
-import { largeEventRows } from './readers.ts';
+import { largeEventRows, manyKeysRow } from './readers.ts';
 import { amount, type Part, type Row } from './report.ts';
 import { askingModel, type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
 
@@ -16,7 +16,7 @@ export async function webRows(isQuick: boolean): Promise<Part> {
   const own = await journalRows(sqlite, isQuick);
   const onServer = (await onPostgres((kind) => journalRows(kind, isQuick))) ?? [];
   const rows = [...own, ...onServer, await latencyRow(isQuick ? 20 : 60), ...(await readersRows())];
-  rows.push(...(await largeEventRows(isQuick)));
+  rows.push(...(await largeEventRows(isQuick)), await manyKeysRow());
   return { rows, broken: [] };
 }
 

@@ -1,4 +1,4 @@
-import type { Agent, Executor, Model, RunResult } from 'pawl';
+import type { Agent, Executor, Model, RunResult, Tracing } from 'pawl';
 import * as pawl from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type BenchStore, PromiseWatch } from './promise-watch.ts';
@@ -132,6 +132,7 @@ export function bench(options: {
   readonly isRecordKept?: boolean;
   /** The events of its runs can be read in other processes. */
   readonly hasJournal?: boolean;
+  readonly tracing?: Tracing | undefined;
   /** Another build than the one that is installed here. */
   readonly parts?: Parts;
 }): Bench {
@@ -169,6 +170,7 @@ export function bench(options: {
     store: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
     onStep: ({ runId, iteration }) => watch.stepDone(runId, iteration),
     ...(hasJournal ? { journal: true } : {}),
+    ...(options.tracing ? { tracing: options.tracing } : {}),
   });
   return {
     executor,

@@ -146,7 +146,7 @@ describe('the file of a budget', () => {
     expect(sql(path, 'SELECT * FROM calls')).toEqual([]);
   });
 
-  test('a run that goes on after its spending has left the window is not charged anew for it (supervision 4)', async () => {
+  test('a run that continues after its spending has left the window is not charged again for it (supervision 4)', async () => {
     const clock = testClock(1_000_000);
     await using store = sqliteBudget({ path: freshPath() });
     const budget = createBudget({ tokens: 1_000, windowMs: 1_000, clock, store });

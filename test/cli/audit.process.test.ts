@@ -4,7 +4,7 @@ import { createExecutor, createPalette, defineAgent } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { limitOf, sinceOf } from '../../src/cli/option-values.ts';
+import { limitOption, sinceOf } from '../../src/cli/option-values.ts';
 import { endRun, noon } from '../audit/scene.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { agentFile, type Ended, emptyFolder, pawl } from './pawl.ts';
@@ -77,7 +77,7 @@ describe.concurrent('pawl run with an audit', () => {
     expect((await pawl(['stats'], { cwd })).stdout).toMatch(/\n\d{4}-\d\d-\d\d +1 +1 +0 +4 +60 /);
   });
 
-  test('a run that is resumed goes on in its row (supervision 5)', async () => {
+  test('a run that is resumed continues in its row (supervision 5)', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun());
     const { code } = await pawl(['resume', 'r1', '--audit'], { cwd });
@@ -193,7 +193,7 @@ describe.concurrent('pawl list --all', () => {
     const { runs, ended } = JSON.parse((await pawl(['list', '--all', '--json'], { cwd })).stdout);
     expect({ runs, ended }).toMatchObject({ runs: [], ended: [{ runId: 'kept', status: 'ok', iterations: 4 }] });
     expect((await pawl(['list', '--all', '--since', '2090-01-01'], { cwd })).stderr).toContain('no runs');
-    expect((await pawl(['stats'], { cwd })).stderr).toContain('no run is counted');
+    expect((await pawl(['stats'], { cwd })).stderr).toContain('no ended run is counted');
   });
 
   test('says how an ended run comes to be listed when none is kept (supervision 5)', async () => {
@@ -286,10 +286,9 @@ describe.concurrent('pawl stats', () => {
     const cwd = await filledFolder();
     const rows = async (...args: string[]) => {
       const { stdout } = await pawl(['stats', ...args], { cwd });
-      return stdout
-        .trim()
-        .split('\n')
-        .map((line) => line.split(/ {2,}/));
+      const [now, ...table] = stdout.trim().split('\n');
+      expect(now).toMatch(/^now: 0 live/);
+      return table.map((line) => line.split(/ {2,}/));
     };
     expect((await rows()).map((row) => row[0])).toEqual(['DAY', '2026-11-19', '2026-11-20', '2026-11-21']);
     expect(await rows('--by', 'agent')).toEqual([
@@ -316,8 +315,8 @@ describe.concurrent('pawl stats', () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun());
     const { code, stdout, stderr } = await pawl(['stats'], { cwd });
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toMatch(/no run is counted in .*runs\.db; .*pawl run --audit/);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^now: .+ 1 due.+\n$/) });
+    expect(stderr).toMatch(/no ended run is counted in .*runs\.db; .*pawl run --audit/);
     expectRefusal(await pawl(['stats', '--by', 'moon'], { cwd }), '"moon" is not known', 'day, agent, caller');
   });
 
@@ -350,9 +349,9 @@ describe('--since and --limit', () => {
   );
 
   test('a limit is a whole number from 1 to 10000 (supervision 5)', () => {
-    expect(limitOf(undefined, 50)).toBe(50);
-    expect(limitOf('10000', 50)).toBe(10_000);
+    expect(limitOption(undefined, 50)).toBe(50);
+    expect(limitOption('10000', 50)).toBe(10_000);
     for (const text of ['', '0', '-1', '1.5', '10001', '1e3'])
-      expect(() => limitOf(text, 50)).toThrow('not a number of runs');
+      expect(() => limitOption(text, 50)).toThrow('not a number of runs');
   });
 });

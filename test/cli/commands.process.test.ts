@@ -16,6 +16,13 @@ const usage = (inputTokens: number, outputTokens: number) => ({
   cacheWriteTokens: 0,
 });
 
+test('a command says the same in a process of its own as where others have run', async () => {
+  const [hosted, alone] = [emptyFolder(), emptyFolder()];
+  const commands = [['run', agentFile('counter'), '--run-id', 'r1'], ['list', '--al'], ['show'], []];
+  for (const args of commands)
+    expect(await pawl(args, { cwd: hosted })).toEqual(await pawl(args, { cwd: alone, isAlone: true }));
+});
+
 describe.concurrent('pawl run', () => {
   test('prints the answer on stdout and a line a step on stderr', async () => {
     const cwd = emptyFolder();
@@ -31,6 +38,20 @@ describe.concurrent('pawl run', () => {
       '',
     ]);
     expect(existsSync(join(cwd, '.pawl/runs.db'))).toBe(true);
+  });
+
+  test('says which model did not answer and why, when it is asked again, and which one is asked in its place (failover 6)', async () => {
+    const run = (...more: string[]) => pawl(['run', agentFile('stand-in'), 'go', ...more], { cwd: emptyFolder() });
+    const { stdout, stderr } = await run();
+    expect(stdout).toBe('Here I am.\n');
+    expect(stderr).toMatch(
+      /\nstep 1: lab\/first: .*Overloaded \(529\); it is asked again in \d+\.\d s\nstep 1: lab\/first: .*Overloaded.* \(529\); now lab\/second is asked\n/,
+    );
+    const lines = jsonLines((await run('--json')).stdout);
+    expect(lines).toContainEqual({
+      ...{ type: 'model.fallback', runId: expect.any(String), iteration: 1, from: 'lab/first', to: 'lab/second' },
+      ...{ status: 529, error: expect.objectContaining({ message: expect.stringContaining('Overloaded') }) },
+    });
   });
 
   test('speaks JSON lines: the beginning, each step, the result', async () => {
@@ -96,7 +117,8 @@ describe.concurrent('pawl run', () => {
     const cwd = emptyFolder();
     const more = 'setInterval(() => {}, 1_000);\n';
     writeFileSync(join(cwd, 'agent.ts'), more + readFileSync(agentFile('counter'), 'utf8'));
-    expect(await pawl(['run', 'agent.ts'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+    const ended = await pawl(['run', 'agent.ts'], { cwd, isAlone: true });
+    expect(ended).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 
   test('says in one line what a stray error of the agent module was, and leaves the run to be resumed', async () => {
@@ -144,7 +166,7 @@ describe.concurrent('pawl list', () => {
   test('shows the runs that wait, with their steps', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun({ prompt: 'count\nthe \u001b[31mstars' }));
-    const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
+    const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd, isAlone: true });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
       /^RUN +STATUS +AGENT +STEPS +RECORDED +PROMPT\nr1 +interrupted +Counter +1 +\S+ s ago +count the stars\n$/,
@@ -180,7 +202,7 @@ describe.concurrent('pawl list', () => {
     await pawl(['run', agentFile('counter'), '--store', 'runs.db'], { cwd });
     const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toMatch(/^no runs are waiting in .*runs\.db; --all lists those that ended\n$/);
+    expect(stderr).toMatch(/^no runs are open in .*runs\.db; --all lists those that ended\n$/);
   });
 
   test('bears that its reader goes away', async () => {
@@ -197,7 +219,7 @@ describe.concurrent('pawl list', () => {
 });
 
 describe.concurrent('pawl show', () => {
-  test('tells how far a run is and how to go on', async () => {
+  test('tells how far a run is and how to continue', async () => {
     const cwd = emptyFolder();
     const openStep = {
       message: { role: 'assistant' as const, content: [] },
@@ -214,7 +236,7 @@ describe.concurrent('pawl show', () => {
     expect(stdout).toMatch(/\ncontinue with: pawl resume r1 --store runs\.db\n$/);
   });
 
-  test('names the run at the top where that one goes on with it, and says when it is gone', async () => {
+  test('names the run at the top where that one continues with it, and says when it is gone', async () => {
     const cwd = emptyFolder();
     const path = join(cwd, 'runs.db');
     const show = async () => (await pawl(['show', 't~a', '--store', 'runs.db'], { cwd })).stdout;
@@ -256,7 +278,7 @@ describe.concurrent('pawl show', () => {
 });
 
 describe.concurrent('pawl resume', () => {
-  test('goes on from the last recorded step', async () => {
+  test('continues from the last recorded step', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun());
     const { code, stdout, stderr } = await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
@@ -264,7 +286,7 @@ describe.concurrent('pawl resume', () => {
     expect(stderr.split('\n').slice(0, 2)).toEqual(['resumed r1', 'step 2: count; 30 tokens so far']);
   });
 
-  test('without an id goes on with all, and leaves none out for the trouble of another', async () => {
+  test('without an id continues with all, and leaves none out for the trouble of another', async () => {
     const cwd = emptyFolder();
     const records = [
       interruptedRun(),

@@ -147,7 +147,7 @@ test('the line of a kill has the effect of each tool beside its name', () => {
   const calls = [call('add_note', 'idempotent', 'a'), call('read_file', 'read', 'b'), call('read_file', 'read', 'c')];
   const record = { messages: [], iteration: 1, openStep: { calls } };
   const kill = { pid: 1, cutOff: [line('read_file'), line('add_note'), line('read_file')], record };
-  new Narrator(output as unknown as Output, { isSilent: false, isVerbose: false }).killed(1, kill as unknown as Kill);
+  new Narrator(output as unknown as Output, { isSilent: false, isVerbose: false }).tellKill(1, kill as unknown as Kill);
   expect(said).toEqual(['  SIGKILL during read_file ×2 (read), add_note (idempotent); 0 recorded']);
 });
 
@@ -182,5 +182,5 @@ test.concurrent('the demo leaves no process behind when it is told to end', asyn
   const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);
   demo.child.kill('SIGTERM');
   expect((await demo.ended).code).toBe(143);
-  await expect.poll(() => isAlive(pid), { timeout: 45_000 }).toBe(false);
+  await expect.poll(() => isAlive(pid)).toBe(false);
 });

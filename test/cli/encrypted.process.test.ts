@@ -48,6 +48,10 @@ describe('a store that is encrypted', () => {
     expect((await pawl(['show', 'r1'], seeing)).stdout).toContain('a person looks');
     expect(await pawl(['cancel', 'r1'], seeing)).toMatchObject({ code: 0 });
     expect((await pawl(['show', 'r1'], seeing)).stdout).toContain('ended: cancelled');
+    expect(await pawl(['retry', 'r1', '--agent', 'agent.ts'], seeing)).toMatchObject({
+      code: 0,
+      stdout: 'counted to 3\n',
+    });
   });
 
   test('loses nothing to `pawl prune --quarantined` with another key under the same id: that is no damage', async () => {
@@ -90,7 +94,7 @@ describe('a store that is encrypted', () => {
     expect(await pawl(['recover', 'agent.ts'], { cwd, env })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 
-  test('tells how to go on, with the module that has its key, when a run of it is interrupted', async () => {
+  test('tells how to continue, with the module that has its key, when a run of it is interrupted', async () => {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, 'keys.ts'), keys('a'));
     writeFileSync(join(cwd, 'agent.ts'), agentModule('./keys.ts'));

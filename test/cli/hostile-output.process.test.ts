@@ -242,7 +242,11 @@ describe('a printed command', () => {
       /^show/,
       "node -e 'console.log(JSON.stringify(process.argv.slice(1)))' --",
     );
-    const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', cwd: emptyFolder() });
+    const { stdout } = spawnSync('bash', ['-c', script], {
+      encoding: 'utf8',
+      cwd: emptyFolder(),
+      env: { ...process.env, LC_ALL: 'C.UTF-8' },
+    });
     expect(JSON.parse(stdout)).toContain(id);
     if (id.startsWith('-')) expect(line).toMatch(/ --store runs\.db -- /);
   });

@@ -96,6 +96,67 @@ test('with --live-model the models of the module are asked, and the recording an
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("onMiss must be 'fail'") });
 });
 
+const ownModel = `
+import { defineAgent } from 'pawl';
+import { reply, scriptedModel } from 'pawl/testing';
+export default defineAgent({ id: 'counter', instructions: 'Count.', model: scriptedModel([reply('done')]) });
+`;
+
+test('with --live-model an agent with a model of its own asks it (lab 28)', async () => {
+  const cwd = await recorded();
+  writeFileSync(join(cwd, 'own.ts'), ownModel);
+  const live = await pawl(['replay', 'r1', '--agent', 'own.ts', '--live-model'], { cwd });
+  expect(live).toMatchObject({ code: 0, stdout: expect.stringMatching(/^differs {2}r1 {2}ok; step 1: /), stderr: '' });
+});
+
+/** An agent with the tool of the counter, whose model calls it once and answers. */
+const asking = (
+  call: string,
+  then = "reply('done')",
+  execute = "throw new Error('ran')",
+) => `import { defineAgent, defineTool } from 'pawl';
+import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
+const count = defineTool({
+  name: 'count', description: '', effect: 'read', input: { type: 'object' }, execute: () => { ${execute}; },
+});
+export default defineAgent({ id: 'counter', instructions: 'Count.', tools: [count] });
+export const models = { fast: scriptedModel([${call}, ${then}]) };
+`;
+
+test('a line names the calls that drifted and the one that was missed, and --on-miss says what the model reads of it (lab 28)', async () => {
+  const cwd = await recorded();
+  const file = (name: string, text: string) => writeFileSync(join(cwd, name), text);
+  const replayed = (agent: string, ...more: string[]) =>
+    pawl(['replay', 'r1', '--agent', agent, '--live-model', ...more], { cwd });
+  file('other.ts', asking("callTool('count', { n: 9 })"));
+  expect(await replayed('other.ts')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('drifted count (step 1)'),
+  });
+
+  const missed = await replayed('other.ts', '--tools', 'strict');
+  expect(missed).toMatchObject({ code: 1, stdout: expect.stringContaining('missed count (step 1)') });
+  expect(missed.stdout).toMatch(/^differs {2}r1 {2}error.*REPLAY_MISS/);
+
+  const told = await replayed('other.ts', '--tools', 'strict', '--on-miss', 'error', '--json');
+  expect(told.code).toBe(0);
+  expect(JSON.parse(told.stdout)).toMatchObject({ status: 'ok', output: 'done', missed: [{ step: 1, name: 'count' }] });
+  expect(told.stdout).toContain('no result for this call');
+
+  file('reads.ts', asking("callTool('count', { n: 9 })", "reply('done')", "return 'read it'"));
+  const live = await replayed('reads.ts', '--tools', 'strict', '--on-miss', 'read-live', '--json');
+  expect(live.code).toBe(0);
+  expect(live.stdout).toContain('read it');
+});
+
+test('with --live-model a run that does not end ok is exit code 1 (lab 28)', async () => {
+  const cwd = await recorded();
+  const closed = "fail(Object.assign(new Error('the account is closed'), { statusCode: 400 }))";
+  writeFileSync(join(cwd, 'fails.ts'), asking("callTool('count', { n: 1 })", closed));
+  const live = await pawl(['replay', 'r1', '--agent', 'fails.ts', '--live-model'], { cwd });
+  expect(live).toMatchObject({ code: 1, stdout: expect.stringMatching(/^differs {2}r1 {2}error/) });
+});
+
 test('damaged lines are named, the rest is imported and replayed, and the exit code is 1 (lab 27, 28)', async () => {
   const cwd = await recorded();
   const { stdout } = await pawl(['export', 'r1'], { cwd });

@@ -60,24 +60,24 @@ describe.concurrent('a parked run', () => {
   const todo =
     '`pawl show` shows its progress; `pawl unpark` releases it and resets its attempts, `pawl cancel` ends it';
 
-  test('is what the start becomes that is one too many: it says so, what can be done, and exits with 1', async () => {
+  test('is what the start becomes that is one too many: it says so, what can be done, and exits with 75 (operations 23)', async () => {
     const { path, go } = await stored(interruptedRun({ attempts: 3 }));
     const line = `run r1 is parked: it was started 3 times in a row without recording anything new; ${todo} (RUN_PARKED)`;
     const first = await go('resume', 'r1');
-    expect(first).toEqual({ code: 1, stdout: '', stderr: `pawl: ${line}\n` });
-    expect(await go('resume', 'r1')).toMatchObject({ code: 1, stderr: expect.stringContaining(todo) });
+    expect(first).toEqual({ code: 75, stdout: '', stderr: `pawl: ${line}\n` });
+    expect(await go('resume', 'r1')).toMatchObject({ code: 75, stderr: expect.stringContaining(todo) });
     const all = await go('resume', '--json');
-    expect(all.code).toBe(1);
+    expect(all.code).toBe(75);
     expect(jsonLines(all.stdout)).toEqual([
       { type: 'run.skipped', runId: 'r1', reason: expect.stringContaining(todo) },
     ]);
     expect(await stepsOf(path, 'r1')).toBe(1);
   });
 
-  test('gives machines the error of the start that parks it, and exit code 1', async () => {
+  test('gives machines the error of the start that parks it, and exit code 75 (operations 23)', async () => {
     const { go } = await stored(interruptedRun({ attempts: 3 }));
     const { code, stdout } = await go('resume', '--json');
-    expect(code).toBe(1);
+    expect(code).toBe(75);
     expect(jsonLines(stdout)).toEqual([
       expect.objectContaining({
         type: 'run.ended',
@@ -92,7 +92,7 @@ describe.concurrent('a parked run', () => {
       interruptedRun({ parked: changed, completedPhases: [{ name: 'draft', hash: 'x', output: 'A draft.' }] }),
     );
     const refused = await go('resume', 'r1');
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused).toMatchObject({ code: 75, stdout: '' });
     expect(refused.stderr).toMatch(
       /^pawl: run r1 is parked: [^\n]*; give its agent the phases that [^\n]*\(RUN_PARKED\)\n$/,
     );
@@ -102,11 +102,11 @@ describe.concurrent('a parked run', () => {
       code: 0,
       stdout: '',
       stderr:
-        'unparked r1; its next start parks it again, unless its agent has the phases that the run started with; continue with: pawl resume r1 --store runs.db\n',
+        'unparked r1; its next start parks it again, unless its agent has the phases that the run started with; a running worker that has its agent takes it, or continue with: pawl resume r1 --store runs.db\n',
     });
   });
 
-  test('that an agent began goes on with the run at the top, which `pawl unpark` names', async () => {
+  test('that an agent began continues with the run at the top, which `pawl unpark` names', async () => {
     const { meta, ...rest } = interruptedRun({ parked: changed });
     const child = { ...rest, meta: { ...meta, runId: 't~a', parentRunId: 't' } };
     const { go } = await stored(interruptedRun({ runId: 't' }), child);

@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll } from 'vitest';
-import { bin } from '../toolchain/programs.ts';
+import { torture } from '../crash/random.ts';
+import { bin, isBuilt } from '../toolchain/programs.ts';
+import type { Order } from './command-host.ts';
 
 export const agentFile = (name: string): string => fileURLToPath(new URL(`agents/${name}.ts`, import.meta.url));
 
@@ -21,6 +23,8 @@ export interface Ended {
 export interface Settings {
   /** Another process starts it, as npx does. */
   readonly isBehindNpm?: boolean;
+  /** For `pawl()`: what is tested is the process of the command, for example its memory or its death. */
+  readonly isAlone?: boolean;
   readonly cwd: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeOptions?: readonly string[];
@@ -37,10 +41,11 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a command as npm does: it ends at a SIGTERM, and passes it on to nothing. */
+/** Starts a command as npm does, and says its process: it ends at a SIGTERM, and passes it on to nothing. */
 const likeNpm = `
 const [file, ...args] = process.argv.slice(1);
-require('node:child_process').spawn(file, args, { stdio: [0, 1, 2] });
+const { pid } = require('node:child_process').spawn(file, args, { stdio: [0, 1, 2] });
+console.error('behind npm: ' + pid);
 process.on('SIGTERM', () => process.exit(143));
 `;
 
@@ -83,9 +88,41 @@ export class Pawl {
   }
 }
 
-/** Runs a command to its end. */
+/**
+ * Runs a command to its end: in a process of its own if it says so, or needs it; else where other commands have run, because most
+ * commands cost less than the start of a process. `npm run torture` gives each its own, and so does what runs from the sources.
+ */
 export function pawl(args: readonly string[], settings: Settings): Promise<Ended> {
-  return new Pawl(args, settings).ended;
+  const { cwd, env, isAlone, isBehindNpm, nodeOptions, stdin, uid } = settings;
+  // How the command names itself is found in PATH when it is loaded.
+  const isPlain = [isBehindNpm, nodeOptions, stdin, uid, env?.PATH].every((setting) => setting === undefined);
+  if (isAlone || !isPlain || !isBuilt || torture > 1) return new Pawl(args, settings).ended;
+  return (hosts.pop() ?? new CommandHost()).run({ args, cwd, env: { ...cleanEnvironment(), ...env } });
+}
+
+/** Those that run no command now. */
+const hosts: CommandHost[] = [];
+
+class CommandHost {
+  readonly #child = fork(
+    fileURLToPath(new URL('command-host.ts', import.meta.url)),
+    [new URL('main.js', pathToFileURL(bin)).href],
+    { env: cleanEnvironment(), execArgv: ['--no-warnings'] },
+  );
+
+  run(order: Order): Promise<Ended> {
+    const ended = new Promise<Ended>((resolve) => {
+      const leave = (code: number | null) => resolve({ code, stdout: '', stderr: '' });
+      this.#child.once('exit', leave);
+      this.#child.once('message', (message) => {
+        this.#child.off('exit', leave);
+        hosts.push(this);
+        resolve(message as Ended);
+      });
+    });
+    this.#child.send(order);
+    return ended;
+  }
 }
 
 /** A folder that has the command: then the lines that a person can type name it as `pawl`, on each machine. */

@@ -30,7 +30,7 @@ async function outcomeOf(path: string, runId: string) {
   return outcome;
 }
 
-test('`pawl resume` without an id leaves the runs that agents began to their parents, which go on with them', async () => {
+test('`pawl resume` without an id leaves the runs that agents began to their parents, which continue with them', async () => {
   const cwd = texts();
   const first = begin(cwd, 'after add_finding stars/');
   await until(() => callLines(cwd).some(({ event }) => event === 'held'), first);
@@ -127,7 +127,7 @@ describe.concurrent('a run that an agent began', () => {
 
   test('stays when it is parked, although the run at the top is gone: somebody wanted it so', async () => {
     const { path, go } = await stored(childOf('t', { parked }));
-    expect(await go('recover')).toMatchObject({ code: 1, stderr: expect.stringContaining('a person looks') });
+    expect(await go('recover')).toMatchObject({ code: 75, stderr: expect.stringContaining('a person looks') });
     expect(await stepsOf(path, 't~a')).toBe(1);
   });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 
@@ -11,6 +12,13 @@ async function failed(how = '1') {
   const run = ['run', flaky, 'Pay.', '--run-id', 'order-17'];
   const ended = await pawl(run, { cwd, env: { FLAKY: how } });
   return { cwd, ended, paid: () => readFileSync(join(cwd, 'paid.txt'), 'utf8') };
+}
+
+/** What the journal of the run has of its life. */
+async function lifeOf(cwd: string): Promise<readonly string[]> {
+  await using store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+  const page = await store.journal.read('order-17', { after: 0, limit: 99 });
+  return (page?.entries ?? []).map(({ event }) => event.type).filter((type) => type.startsWith('run.'));
 }
 
 describe('`pawl fork`', () => {
@@ -32,12 +40,35 @@ describe('`pawl fork`', () => {
       status: 'ok',
       forkedFrom: { at: 0 },
     });
+    expect((await pawl(['show', 'f'], { cwd })).stdout).toContain('of order-17, at step 0\n');
     expect(refusing.stderr).toBe('');
     const told = await fork('--at', '0', '--effects', 'refuse');
     expect(told.stderr).toMatch(/pawl: 1 call of the fork \S+ was refused: pay\n/);
     expect(paid()).toBe('paid\n');
     expect((await pawl(['fork', 'order-17'], { cwd })).code).toBe(2);
     expect((await pawl(['fork', 'nobody', '--at', '0'], { cwd })).code).toBe(2);
+  });
+
+  test('with --effects ask waits for a person, ends with 75, and is resumed with the module that it was given (lab 26)', async () => {
+    const { cwd, paid } = await failed();
+    const env = { PAWL_STATE_HOME: join(cwd, 'elsewhere') };
+    const fork = ['fork', 'order-17', '--at', '0', '--effects', 'ask', '--run-id', 'f'];
+    const waits = await pawl([...fork, '--agent', flaky], { cwd, env });
+    expect(waits).toMatchObject({ code: 75, stdout: '' });
+    expect(waits.stderr).toContain('This run is a fork of run order-17.');
+    const [, waitId = ''] = /pawl approve f (\S+)/.exec(waits.stderr) ?? [];
+    expect(await pawl(['approve', 'f', waitId], { cwd, env })).toMatchObject({ code: 0 });
+    expect(paid()).toBe('paid\n');
+    expect(await pawl(['resume', 'f'], { cwd, env })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
+    expect(paid()).toBe('paid\npaid\n');
+  });
+});
+
+describe('`pawl fork` of a run that ended ok', () => {
+  test('knows the module that it was started with (lab 26)', async () => {
+    const { cwd } = await failed('');
+    const fork = await pawl(['fork', 'order-17', '--at', '1', '--effects', 'live'], { cwd });
+    expect(fork).toMatchObject({ code: 0, stdout: 'all is paid\n' });
   });
 });
 
@@ -49,7 +80,9 @@ describe('`pawl retry`', () => {
     expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
     const shown = await pawl(['show', 'order-17'], { cwd });
+    expect(shown.stdout).toMatch(/\nretried +.+ ago, after 1 step; MODEL had ended it\n/);
     expect(shown.stdout).toMatch(/\nstep 1 · scripted\/scripted\n {2}pay \{\} → paid \(.*\)\nstep 2 ·/);
+    expect(await lifeOf(cwd)).toEqual(['run.started', 'run.ended', 'run.retried', 'run.resumed', 'run.ended']);
     const again = await pawl(['retry', 'order-17'], { cwd });
     expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/has its answer[^\n]+nothing was done/) });
   });
@@ -59,6 +92,11 @@ describe('`pawl retry`', () => {
     expect(await pawl(['retry', 'order-17', '--json'], { cwd, env: { FLAKY: '1' } })).toMatchObject({ code: 1 });
     const { stdout } = await pawl(['retry', 'order-17', '--json'], { cwd });
     expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'run.ended', runId: 'order-17', status: 'ok' });
+    const shown = JSON.parse((await pawl(['show', 'order-17', '--json'], { cwd })).stdout);
+    expect(shown.retries).toMatchObject([
+      { steps: 1, error: { code: 'MODEL' } },
+      { steps: 1, error: { code: 'MODEL' } },
+    ]);
     expect(paid()).toBe('paid\n');
   });
 
@@ -84,6 +122,27 @@ describe('`pawl retry`', () => {
     expect(await shown()).toMatchObject({ status: 'waiting' });
     expect((await pawl(['retry', 'order-17'], { cwd, env })).code).toBe(2);
     expect(await shown()).toMatchObject({ status: 'waiting' });
+    expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
+    expect(paid()).toBe('paid\n');
+  });
+
+  test('of a workflow takes the event again at which it failed; a workflow has no steps to fork at (lab 4, 10, 26)', async () => {
+    const cwd = emptyFolder();
+    const failed = await pawl(['run', agentFile('order'), '--run-id', 'w'], { cwd, env: { FLAKY: '1' } });
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/no such order[\s\S]*pawl retry w\n$/) });
+    const retried = await pawl(['retry', 'w'], { cwd });
+    expect([retried.code, JSON.parse(retried.stdout)]).toEqual([0, { n: 1 }]);
+    const over = await pawl(['retry', 'w'], { cwd });
+    expect(over).toMatchObject({ code: 2, stderr: expect.stringContaining('does not continue; nothing was done') });
+    const fork = await pawl(['fork', 'w', '--at', '0'], { cwd });
+    expect(fork).toMatchObject({ code: 2, stderr: expect.stringContaining('it has no steps to fork at; nothing') });
+  });
+
+  test('of a run that was cancelled from the command line continues it after its last step (lab 4, 26)', async () => {
+    const { cwd, ended, paid } = await failed('key');
+    expect(ended.code).toBe(75);
+    expect(await pawl(['cancel', 'order-17'], { cwd })).toMatchObject({ code: 0 });
+    expect((await pawl(['show', 'order-17'], { cwd })).stdout).toContain('ended: cancelled');
     expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
   });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createExecutor } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { until } from '../fixtures/host.ts';
+import door from './agents/door.ts';
 import parcel from './agents/parcel.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
@@ -57,6 +58,26 @@ describe.concurrent('`pawl send`', () => {
   });
 });
 
+test('`pawl send` with the module warns of an event that the present state does not take (workflow 25)', async () => {
+  const { go } = await desk();
+  const { code, stderr } = await go('send', 'p', 'stopp', '--agent', agentFile('parcel'));
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining('does not take stopp in its present state: it takes stop'),
+  ]);
+  expect((await go('send', 'p', 'stop', '--agent', agentFile('parcel'))).stderr).not.toContain('warning');
+});
+
+test('`pawl waiting` lists what a person must answer before timers, in JSON too (workflow 11, 25)', async () => {
+  const { go } = await desk();
+  const { waits } = JSON.parse((await go('waiting', '--json')).stdout) as { waits: { kind: string }[] };
+  expect(waits.map(({ kind }) => kind)).toEqual(['question', 'timer']);
+  expect((await go('waiting')).stdout.match(/^run p .*/gm)).toEqual([
+    'run p of parcel waits for an answer',
+    'run p of parcel waits for a time',
+  ]);
+});
+
 describe.concurrent('`pawl show` of a workflow', () => {
   test('prints its state and timers, and with its module the events that the state takes (workflow 25)', async () => {
     const { go } = await desk();
@@ -70,11 +91,32 @@ describe.concurrent('`pawl show` of a workflow', () => {
     expect(workflow).toMatchObject({ state: 'asking', takes: ['stop'], calls: [{ name: 'manager' }] });
   });
 
-  test('with a module that exports no workflow is refused with exit code 2', async () => {
+  test('with the module of another agent says that this module cannot continue it', async () => {
     const { go } = await desk();
-    const { code, stderr } = await go('show', 'p', '--agent', agentFile('greeter'));
-    expect([code, stderr]).toEqual([2, expect.stringContaining('is not a workflow')]);
+    const { code, stdout } = await go('show', 'p', '--agent', agentFile('greeter'));
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^blocked +there is no agent parcel/m)]);
   });
+});
+
+test('`pawl show`, `pawl waiting` and `pawl doctor` say of a workflow without call and timer that an event continues it (workflow 25)', async () => {
+  const cwd = emptyFolder();
+  const store = sqliteStore({ path: join(cwd, 'runs.db') });
+  const executor = createExecutor({ store, workflows: [door], defaults: { waitLingerMs: 1 } });
+  await (await executor.start(door, { runId: 'd', input: undefined })).result;
+  await executor.shutdown();
+  await store.close();
+  const go = async (...args: string[]) => (await pawl([...args, '--store', 'runs.db'], { cwd })).stdout;
+  const text = 'it is in state open, with no call and no timer: it continues with an event';
+  expect(await go('waiting')).toContain(`run d of door waits: ${text}`);
+  const shown = await go('show', 'd', '--agent', agentFile('door'));
+  expect(shown).toMatch(/^waits +it is in state open, .* an event \(go\)$/m);
+  expect(shown).toMatch(/^continue with: .*pawl send d go/m);
+  for (const named of [[agentFile('door')], ['--agent', agentFile('door')]])
+    expect(await go('doctor', ...named)).toContain(`${text} (go)`);
+  // A deployment without it.
+  expect(await go('doctor', '--agent', agentFile('parcel'))).toMatch(
+    /^! skipped +d: there is no agent door .*AGENT_NOT_FOUND/m,
+  );
 });
 
 describe.concurrent('`pawl run` and `pawl resume` of a workflow', () => {
@@ -86,6 +128,11 @@ describe.concurrent('`pawl run` and `pawl resume` of a workflow', () => {
     expect((await go('send', 'p', 'stop', '--data', '{ "by": "ada" }', '--agent', agentFile('parcel'))).code).toBe(0);
     const { code, stdout } = await go('resume', 'p', '--agent', agentFile('parcel'));
     expect([code, JSON.parse(stdout)]).toEqual([0, { by: 'ada' }]);
+    const shown = (await go('show', 'p')).stdout;
+    expect(shown).toMatch(/^status +ended: ok$/m);
+    expect(shown).toMatch(/^state +done$/m);
+    expect(shown).toContain('transitions:\n  begun → asking (xstate.init)\n  asking → done (stop)\n');
+    expect(shown).toContain('"by": "ada"');
   });
 
   test('refuse an input that is no JSON, with exit code 2 (workflow 25)', async () => {

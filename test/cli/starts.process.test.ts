@@ -10,7 +10,9 @@ import { bin } from '../toolchain/programs.ts';
 import counter from './agents/counter.ts';
 import { agentFile, emptyFolder, jsonLines } from './pawl.ts';
 
-const { execPath, env } = process;
+const { execPath } = process;
+/** Without what the npm that runs the tests has set: a worker would take it for its own. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_RUN_)/.test(name)));
 const PATH = `${dirname(execPath)}:${env.PATH}`;
 const hasNpm = spawnSync('npm', ['--version'], { env: { ...env, PATH } }).status === 0;
 const canUnshare = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
@@ -34,13 +36,20 @@ const starts: { readonly [how: string]: Start } = {
   'node_modules/.bin/pawl': { argv: ['node_modules/.bin/pawl', ...words], fate: 'drained' },
   "sh -c 'exec node bin.js'": { argv: ['sh', '-c', `exec ${node}`], fate: 'drained' },
   'npm run': { argv: ['npm', 'run', '--silent', 'work'], fate: 'drained', needsNpm: true },
+  'npm exec': { argv: ['npm', 'exec', '--silent', '--', 'pawl', ...words], fate: 'drained', needsNpm: true },
+  'node --run': { argv: [execPath, '--run', 'work'], fate: 'drained' },
+  // A shell that has ended may have meant that, as in `nohup … &`.
+  "sh -c 'node bin.js'": { argv: ['sh', '-c', `${node}; exit $?`], fate: 'deaf' },
+  "sh -c 'npm run'": { argv: ['sh', '-c', 'npm run --silent work; exit $?'], fate: 'deaf', needsNpm: true },
 };
 const firstStarts: { readonly [how: string]: Start } = {
   'node bin.js': { argv: [execPath, bin, ...words], fate: 'drained' },
   'node_modules/.bin/pawl': { argv: ['node_modules/.bin/pawl', ...words], fate: 'drained' },
   "sh -c 'exec node bin.js'": { argv: ['sh', '-c', `exec ${node}`], fate: 'drained' },
   'npm run': { argv: ['npm', 'run', '--silent', 'work'], fate: 'killed', needsNpm: true },
+  'node --run': { argv: [execPath, '--run', 'work'], fate: 'deaf' },
   "sh -c 'node bin.js'": { argv: ['sh', '-c', `${node}; exit $?`], fate: 'deaf' },
+  "sh -c 'npm run'": { argv: ['sh', '-c', 'npm run --silent work; exit $?'], fate: 'deaf', needsNpm: true },
 };
 
 const groups: ChildProcess[] = [];

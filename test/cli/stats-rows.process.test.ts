@@ -22,3 +22,23 @@ test('`pawl stats --rows` says what fills the store, and what `pawl prune` takes
   expect(rows[1]).toMatchObject({ kind: 'outcomes', rows: 2, expired: 1 });
   expect((await pawl(['prune', '--dry-run'], { cwd })).stderr).toContain('1 outcome');
 });
+
+test('`pawl stats` says how many runs are due and since when, wait and for what, and are parked, without an audit (operations 36)', async () => {
+  const cwd = emptyFolder();
+  mkdirSync(join(cwd, '.pawl'));
+  const path = join(cwd, '.pawl/runs.db');
+  const parked = { code: 'SETUP', reason: 'no model', parkedAt: Date.now() } as const;
+  await storeRuns(
+    path,
+    interruptedRun({ runId: 'a' }),
+    interruptedRun({ runId: 'b' }),
+    interruptedRun({ runId: 'p', parked }),
+  );
+  const { stdout, code } = await pawl(['stats'], { cwd });
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^now: 0 live · 2 due, the oldest for \S.+ · 0 waiting · 1 parked\n/),
+  ]);
+  const { now } = JSON.parse((await pawl(['stats', '--json'], { cwd })).stdout);
+  expect(now).toMatchObject({ live: 0, due: 2, parked: 1, waiting: {} });
+});

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { KnownModules } from '../../src/cli/open/known-modules.ts';
-import { identityOf, placeOf } from '../../src/cli/open/store-place.ts';
+import { identityOfStore, placeOf } from '../../src/cli/open/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
@@ -56,7 +56,7 @@ const modules = new WeakMap<object, string>();
 
 export async function storeRuns(path: string, ...records: readonly RunCheckpoint[]): Promise<void> {
   const store = sqliteStore({ path, durability: 'process' });
-  const identity = identityOf(placeOf(path));
+  const identity = identityOfStore(placeOf(path));
   const known = new KnownModules(stateHome);
   for (const record of records) {
     await store.save(record);

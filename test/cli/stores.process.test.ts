@@ -41,7 +41,7 @@ describe('a store in PostgreSQL', () => {
   describe.skipIf(whyNoPostgres)('that runs', () => {
     const server = postgresServer();
 
-    test('is not made by looking for it, holds runs in the schema that its URL names, and they go on after a kill', async () => {
+    test('is not made by looking for it, holds runs in the schema that its URL names, and they continue after a kill', async () => {
       const cwd = emptyFolder();
       const url = new URL(server.url);
       const schema = server.freshSchema();

@@ -1,7 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createExecutor } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { agentFile, emptyFolder, pawl } from './pawl.ts';
+import { bin } from '../toolchain/programs.ts';
+import agent from './agents/counter.ts';
+import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 
 const counter = JSON.stringify(agentFile('counter'));
 
@@ -32,6 +38,42 @@ test('a run of `pawl run` is traced where its module exports `tracing`, and its 
   expect(said.filter((what) => what === 'tool')).toHaveLength(3);
   // What an SDK has not sent yet goes out at the end.
   expect(said.slice(-3)).toEqual(['run.ended', 'closed', '']);
+});
+
+test('the runs of `node --import ./otel.mjs … pawl work` are traced by the provider that the imported file has set up (operations 26)', async () => {
+  const cwd = emptyFolder();
+  const at = (name: string) => JSON.stringify(import.meta.resolve(name));
+  const otel = JSON.stringify(new URL(`../otel/index${extname(bin)}`, pathToFileURL(bin)).href);
+  writeFileSync(
+    join(cwd, 'otel.mjs'),
+    `import { appendFileSync } from 'node:fs';
+     import { trace } from ${at('@opentelemetry/api')};
+     import { TracerProvider } from ${at('@opentelemetry/sdk-trace')};
+     import { runIds } from ${otel};
+     const write = (span) => appendFileSync('spans', span.spanContext().traceId + ' ' + span.name + '\\n');
+     const processor = { onStart() {}, onEnd: write, async forceFlush() {}, async shutdown() {} };
+     trace.setGlobalTracerProvider(new TracerProvider({ idGenerator: runIds(), spanProcessors: [processor] }));`,
+  );
+  writeFileSync(
+    join(cwd, 'agent.ts'),
+    `import { openTelemetry } from ${otel};
+     export { default, models } from ${counter};
+     export const tracing = openTelemetry();`,
+  );
+  const store = sqliteStore({ path: join(cwd, 'runs.db') });
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, store });
+  await executor.start(agent, { runId: 'r', prompt: 'count, please' }, { drive: 'later' });
+  await executor.shutdown();
+  await store.close();
+  const worker = new Pawl(['work', 'agent.ts', '--store', 'runs.db'], { cwd, nodeOptions: ['--import', './otel.mjs'] });
+  await worker.says('ok r');
+  worker.child.kill('SIGTERM');
+  expect((await worker.ended).code).toBe(0);
+  const { stdout } = await pawl(['show', 'r', '--store', 'runs.db'], { cwd });
+  const traceId = /\ntrace +(\w{32})\n/.exec(stdout)?.[1];
+  const spans = readFileSync(join(cwd, 'spans'), 'utf8').trim().split('\n');
+  expect(new Set(spans.map((span) => span.split(' ')[0]))).toEqual(new Set([traceId]));
+  expect(spans.filter((span) => span.includes('execute_tool count'))).toHaveLength(3);
 });
 
 test('an export `tracing` that is no tracing is refused with 2 (otel 25)', async () => {

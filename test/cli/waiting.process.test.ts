@@ -16,15 +16,21 @@ function desk() {
 }
 
 describe.concurrent('a run that waits for an approval, in a pipe', () => {
-  test('exits with 75 and the commands that answer, and rests: `list`, `waiting`, `show` and `doctor` know it (waiting 22)', async () => {
+  test('exits with 75 and the commands that answer, and rests: `list`, `waiting`, `show` and `doctor` know it, `waiting --older-than` by its age (waiting 22, operations 36)', async () => {
     const { go } = desk();
     const started = await go('run', agent, '--run-id', 'r1');
     expect(started).toMatchObject({ code: 75, stdout: '' });
     // Two steps: one of the answers alone continues nothing.
     const [, told = ''] = started.stderr.split('pawl: ');
-    expect(told.replaceAll(/\b\w{8} --/g, '<id> --')).toBe(
+    const steady = told.replaceAll(/\b\w{8} --/g, '<id> --').replaceAll(/(digest {4}|until {5}).*/g, '$1…');
+    expect(steady).toBe(
       [
         'run r1 waits for an approval of refund; it is recorded',
+        '   call      refund',
+        '   prompt    Pay 700 cents?',
+        '   input     {"cents":700}',
+        '   digest    …',
+        '   until     …',
         '1. answer with one of these commands:',
         '     pawl approve r1 <id> --store runs.db',
         '     pawl deny r1 <id> --reason "…" --store runs.db',
@@ -38,6 +44,16 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect(JSON.parse((await go('list', '--needs-person', '--json')).stdout).runs).toMatchObject([{ runId: 'r1' }]);
     const { waits } = JSON.parse((await go('waiting', '--json')).stdout);
     expect(waits).toMatchObject([{ runId: 'r1', kind: 'approval', tool: 'refund', input: { cents: 700 }, quorum: 1 }]);
+    // Less than an hour ago: the line says what it leaves out.
+    expect((await go('waiting', '--older-than', '1h')).stderr).toMatch(
+      /^0 open waits for longer than 1h \(1 for less\) in .*runs\.db\n$/,
+    );
+    const old = await go('waiting', '--older-than', '1h', '--json');
+    const all = await go('waiting', '--older-than', '0s');
+    expect([JSON.parse(old.stdout).waits, all.stdout]).toEqual([
+      [],
+      expect.stringMatching(/^run r1 of refunder waits for/),
+    ]);
     const shown = await go('show', 'r1');
     for (const line of ['prompt    Pay 700 cents?', 'input     {"cents":700}', `digest    ${waits[0].digest}`])
       expect(shown.stdout).toContain(`  ${line}\n`);
@@ -57,7 +73,7 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
       'approved refund of run r1; the run continues when a process takes it up: pawl resume r1 --store runs.db\n',
     );
     expect((await go('waiting')).stdout).toMatch(
-      / {2}answered: approve by ada; the run continues when a process takes it up: pawl resume r1 --store runs\.db\n$/,
+      / {2}answered: approve by ada \(checked\); the run continues when a process takes it up: pawl resume r1 --store runs\.db\n$/,
     );
     expect(jsonLines((await go('approve', 'r1', '--by', 'ada', '--json')).stdout)).toMatchObject([
       { runId: 'r1', status: 'sent' },
@@ -68,10 +84,13 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
   test('does not start a call after `pawl deny`, and the model reads the reason (waiting 4, 22)', async () => {
     const { go } = desk();
     await go('run', agent, '--run-id', 'r1');
-    await go('deny', 'r1', '--reason', 'the order was never paid');
+    await go('deny', 'r1', '--by', 'ada', '--reason', 'the order was never paid');
     const resumed = await go('recover');
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('execution-denied') });
     expect(resumed.stdout).toContain('the order was never paid');
+    const shown = (await go('show', 'r1')).stdout;
+    expect(shown).toMatch(/refund \{"cents":700\} → denied: the order was never/);
+    expect(shown).toMatch(/^decided: approval, deny by ada, /m);
   });
 
   test('starts the call with the input of `pawl approve --input` (waiting 6, 22)', async () => {
@@ -115,7 +134,7 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     ]);
   });
 
-  test("of a host's program is continued by that program, or with its agent module: `approve`, `waiting` and `show` say so (waiting 22)", async () => {
+  test("of a host's program is continued by a process that has its agent, or with its agent module: `approve`, `waiting` and `show` say so (waiting 22)", async () => {
     const { cwd, go } = desk();
     const store = sqliteStore({ path: join(cwd, 'runs.db') });
     const executor = createExecutor({ models: refunder.models, agents: [refunder.default], store });
@@ -124,12 +143,12 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     await executor.shutdown();
     await store.close();
     const command = 'pawl resume h1 --agent <agent module> --store runs.db';
-    const words = `the run continues when the program that began it takes it up, or with: ${command}`;
+    const words = `the run continues when a process that has its agent takes it up, or with: ${command}`;
     expect((await go('approve', 'h1')).stderr).toBe(`approved refund of run h1; ${words}\n`);
     expect((await go('waiting')).stdout).toContain(`  answered: approve; ${words}\n`);
     const { stdout } = await go('show', 'h1');
     expect(stdout).toContain(`  answered: approve; ${words}\n`);
-    expect(stdout).toContain(`\ncontinue with: the program that began it, or ${command}\n`);
+    expect(stdout).toContain(`\ncontinue with: a process that has its agent, or ${command}\n`);
     const resumed = await go('resume', 'h1', '--agent', agent);
     expect(resumed).toMatchObject({ code: 0, stdout: '"paid 700 cents"\n' });
   });

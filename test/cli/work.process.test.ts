@@ -94,6 +94,23 @@ describe('`pawl work`', () => {
     expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'work.ended', taken: 1, live: 0 });
   });
 
+  test('works on after the npm that started it where PAWL_ORPHAN=keep says so, until its own SIGTERM (operations 22)', async () => {
+    const cwd = emptyFolder();
+    const store = () => sqliteStore({ path: join(cwd, 'runs.db') });
+    await admit(store(), ['a']);
+    const env = { HOLD: join(cwd, 'hold'), npm_command: 'exec', PAWL_ORPHAN: 'keep' };
+    const npm = new Pawl([...args, '--drain', '1s', '--json'], { cwd, env, isBehindNpm: true });
+    await until(() => holds(npm) === 1);
+    npm.child.kill('SIGTERM');
+    await until(() => npm.child.exitCode !== null);
+    await admit(store(), ['b']);
+    await until(() => holds(npm) === 2);
+    process.kill(Number(/behind npm: (\d+)/.exec(npm.stderr)?.[1]), 'SIGTERM');
+    const { stderr, stdout } = await npm.ended;
+    expect(stderr).not.toContain('npm started this command');
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'work.ended', taken: 2, live: 0 });
+  });
+
   test.concurrent.each([
     [[], '`pawl work` needs an agent module'],
     [[agentFile('counter'), '--per-key', '2'], '--per-key needs the label that has the key'],

@@ -174,7 +174,7 @@ describe('redact (recovery 11)', () => {
     shows(told);
   });
 
-  test('leaves ids, names and numbers alone: whatever it does, a run goes on with its record', async () => {
+  test('leaves ids, names and numbers alone: whatever it does, a run continues with its record', async () => {
     const store = memoryStore();
     const host = hostOf({
       script: [callTool('echo', { n: 1 }), hang()],
@@ -241,7 +241,7 @@ describe('redact (recovery 11)', () => {
     expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('they were redacted');
   });
 
-  test('reaches the phases of a pipeline, which goes on with what was recorded', async () => {
+  test('reaches the phases of a pipeline, which continues with what was recorded', async () => {
     const inner = memoryStore();
     const store = watchedStore({}, inner);
     const agent = {

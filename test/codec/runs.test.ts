@@ -58,7 +58,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     await store.close();
   });
 
-  test('go on after a crash, and leave nothing either when they have ended', async () => {
+  test('continue after a crash, and leave nothing either when they have ended', async () => {
     const path = await leftWith(kind, codecOf());
     const store = kind.open(path, codecOf());
     expect(await goOn(store)).toEqual(runIds);
@@ -114,7 +114,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     },
   );
 
-  test('go on with a new key beside the old one, and then need only the new one', async () => {
+  test('continue with a new key beside the old one, and then need only the new one', async () => {
     const path = await leftWith(kind, codecOf());
     const both = kind.open(path, encrypt({ keys: { ...first, ...second }, current: 'second' }));
     expect(await goOn(both)).toEqual(runIds);

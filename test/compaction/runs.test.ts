@@ -55,7 +55,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(messages.at(-1)).toMatchObject({ role: 'user', content: [{ type: 'text', text: 'Mind the footnotes.' }] });
   });
 
-  test('goes on with the whole history when the compactor fails, and says so once (executor 19)', async () => {
+  test('continues with the whole history when the compactor fails, and says so once (executor 19)', async () => {
     const down = fail(Object.assign(new Error('the cheap model is down'), { isRetryable: false }));
     const { compactor } = summarising([down, down, down]);
     const host = hostOf({ script: [...calls(7), reply('Read.')], tools: [look], compactor, contextTokens });
@@ -77,7 +77,7 @@ describe('a run whose history outgrows the window of its model', () => {
     expect(model.calls).toEqual([]);
   });
 
-  test('is compacted anew by the process that resumes it, from the whole transcript (executor 19, faults 30)', async () => {
+  test('is compacted again by the process that resumes it, from the whole transcript (executor 19, faults 30)', async () => {
     const store = memoryStore();
     const options = { tools: [look], store, contextTokens };
     const one = summarising([reply('First summary.')]);

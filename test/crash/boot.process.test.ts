@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import { packageFlags } from '../toolchain/programs.ts';
 import { torture } from './random.ts';
 
-const RUNS = torture > 1 ? 10_000 : 300;
+const RUNS = torture > 1 ? 10_000 : 100;
 const MOST_MEMORY_MB = 300;
 /** V8's nursery may grow to 134 MB in Node 24, with what is allocated and with the load of the machine; here it may not. */
 const NURSERY = '--max-semi-space-size=16';

@@ -3,20 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, createPalette, defineAgent, defineTool, type Model, type Palette, type ToolEffect } from 'pawl';
 import { callTools, reply, type ScriptedRequest, type ScriptedToolCall } from 'pawl/testing';
 import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
-import { childId } from '../fixtures/child-id.ts';
 import { type Failpoints, failingCall } from './failpoints.ts';
 import { appendJsonLine } from './json-lines.ts';
 import { note } from './ledger.ts';
 import { numberOf } from './random.ts';
 
-/** The runs of the tree, by what each is asked. */
-export const runIds: Readonly<Record<string, string>> = {
-  all: 'run-1',
-  first: childId('run-1', 'first'),
-  deep: childId('run-1', 'first', 'deep'),
-  second: childId('run-1', 'second'),
-  third: childId('run-1', 'third'),
-};
+/** What a run of the tree was asked; written down before each of its calls. */
+export interface AskedRun {
+  readonly prompt: string;
+  readonly runId: string;
+}
 
 const effects: readonly ToolEffect[] = ['read', 'idempotent', 'once'];
 const ask = (name: 'lead' | 'writer', prompt: string): ScriptedToolCall => ({
@@ -76,13 +72,17 @@ function tool(effect: ToolEffect, { folder, points }: { folder: string; points: 
     description: `Does what has the effect ${effect}.`,
     input: { type: 'object' },
     effect,
-    execute: (_, context) => {
+    execute: (input, context) => {
+      const { prompt } = input as { prompt: string };
       const { runId, callId, attempt, idempotencyKey: key } = context;
       const line = { pid: process.pid, runId, tool: effect, effect, callId, key, attempt };
       return failingCall(
         { effect, context, points },
         {
-          begin: () => note(folder, { phase: 'begin', ...line }),
+          begin: () => {
+            appendJsonLine(join(folder, 'runs.jsonl'), { prompt, runId } satisfies AskedRun);
+            note(folder, { phase: 'begin', ...line });
+          },
           work: async () => {
             await sleep(1 + 5 * numberOf(key));
             return `${key} is done`;

@@ -7,11 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { runIds } from './children-agents.ts';
-import type { ChildrenJob } from './children-worker.ts';
+import { packageFlags } from '../toolchain/programs.ts';
+import type { AskedRun } from './children-agents.ts';
+import { type ChildrenJob, treeLife } from './children-life.ts';
 import { readJsonLines } from './json-lines.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import { untimed } from './promises.ts';
+import { torture } from './random.ts';
 import type { Stop } from './trial.ts';
 
 interface Turn {
@@ -40,8 +42,6 @@ export interface ChildrenTrial {
 }
 
 const MAX_PROCESSES = 12;
-/** The worker sets the births of runs, by which the ids of children are known: what was built has no place for that. */
-const sources = ['--conditions=pawl-source'];
 const worker = fileURLToPath(new URL('./children-worker.ts', import.meta.url));
 const env = {
   ...process.env,
@@ -56,7 +56,9 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
     let complaints = '';
     let tookMs = 0;
     for (let i = 0; i < MAX_PROCESSES && !existsSync(join(folder, 'result.json')); i++) {
-      const life = await liveAndDie(folder, stops[i]);
+      // By default the process that goes on after the last kill is this one, which has compiled all that it needs.
+      const isHere = torture === 1 && i > 0 && stops[i] === undefined;
+      const life = await (isHere ? liveHere(folder) : liveAndDie(folder, stops[i]));
       complaints += life.complaints;
       tookMs = life.tookMs;
       if (!existsSync(join(folder, 'result.json'))) deaths.push(await look(folder, life.pid));
@@ -70,9 +72,15 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
   }
 }
 
+async function liveHere(folder: string) {
+  const began = performance.now();
+  await treeLife({ folder }, () => {});
+  return { pid: process.pid, complaints: '', tookMs: performance.now() - began };
+}
+
 async function liveAndDie(folder: string, stop: Stop | undefined) {
   const job: ChildrenJob = { folder, ...(stop && 'failpoint' in stop ? { failpoint: stop.failpoint } : {}) };
-  const child = spawn(process.execPath, [...sources, worker, JSON.stringify(job)], { env });
+  const child = spawn(process.execPath, [...packageFlags, worker, JSON.stringify(job)], { env });
   let complaints = '';
   child.stderr.on('data', (text) => {
     complaints += text;
@@ -103,18 +111,32 @@ async function look(folder: string, pid: number): Promise<Death> {
   const path = join(copy, 'runs.db');
   const asked = { pid, turns: turnsIn(folder).length, calls: readLedger(folder).length };
   if (!existsSync(path)) return { ...asked, records: [], ended: [], integrity: 'ok' };
-  const store = sqliteStore({ path });
-  const found = await Promise.all(Object.values(runIds).map((runId) => store.load(runId)));
-  const outcomes = await Promise.all(
-    Object.entries(runIds).map(async ([prompt, runId]) => ((await store.outcome(runId)) ? [prompt] : [])),
-  );
-  await store.close();
   const db = new DatabaseSync(path);
+  const [runIds, endedIds] = [storedIn(db, 'runs'), storedIn(db, 'outcomes')];
+  const store = sqliteStore({ path });
+  const found = await Promise.all(runIds.map((runId) => store.load(runId)));
+  await store.close();
   const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
   db.close();
   const records = found.filter((record) => record !== null);
-  const ended = [...outcomes.flat(), ...records.flatMap(({ outcome, meta }) => (outcome ? [meta.prompt] : []))];
+  const prompts = new Map(askedRuns(folder).map(({ prompt, runId }) => [runId, prompt]));
+  const outcomes = endedIds.map((runId) => prompts.get(runId) ?? runId);
+  const ended = [...outcomes, ...records.flatMap(({ outcome, meta }) => (outcome ? [meta.prompt] : []))];
   return { ...asked, records, ended, integrity };
+}
+
+const askedRuns = (folder: string): AskedRun[] => [
+  { prompt: 'all', runId: 'run-1' },
+  ...readJsonLines<AskedRun>(join(folder, 'runs.jsonl')),
+];
+
+/** The ids of the runs in a table. A process that died early has left no tables. */
+function storedIn(db: DatabaseSync, table: 'runs' | 'outcomes'): string[] {
+  if (!db.prepare('SELECT 1 FROM sqlite_master WHERE name = ?').get(table)) return [];
+  return db
+    .prepare(`SELECT run_id FROM ${table}`)
+    .all()
+    .map((row) => String(row.run_id));
 }
 
 interface Judged {
@@ -136,8 +158,9 @@ async function judge(folder: string, { deaths, result, undisturbed = result }: J
       if (death.ended.includes(prompt)) broken.push(`a run that had ended was run again after ${name}: ${prompt}`);
     }
     const recordedCalls = new Set(death.records.flatMap(answeredCalls));
-    for (const { key } of beginsIn(ledger.slice(death.calls))) {
-      if (recordedCalls.has(key)) broken.push(`a recorded call ran again after ${name}: ${key}`);
+    for (const { runId, callId } of beginsIn(ledger.slice(death.calls))) {
+      const call = `${runId}:${callId}`;
+      if (recordedCalls.has(call)) broken.push(`a recorded call ran again after ${name}: ${call}`);
     }
   }
   for (const [key, lines] of Map.groupBy(beginsIn(ledger), (line) => line.key)) {
@@ -147,9 +170,10 @@ async function judge(folder: string, { deaths, result, undisturbed = result }: J
       broken.push(`attempts were counted wrongly: ${key} ${attempts}`);
     }
   }
-  const known = new Set(Object.values(runIds));
-  const strangers = new Set(beginsIn(ledger).flatMap(({ runId }) => (known.has(runId) ? [] : [runId])));
-  if (strangers.size > 0) broken.push(`children were begun beside those of the tree: ${[...strangers]}`);
+  for (const [prompt, asked] of Map.groupBy(askedRuns(folder), (asked) => asked.prompt)) {
+    const runIds = new Set(asked.map(({ runId }) => runId));
+    if (runIds.size > 1) broken.push(`a child was begun beside that of the tree: ${prompt} ${[...runIds]}`);
+  }
   const left = (await look(folder, 0)).records.map(({ meta }) => meta.runId);
   if (left.length > 0) broken.push(`records are left: ${left}`);
   return broken;

@@ -15,7 +15,7 @@ import { randomFrom, seed, torture } from './random.ts';
 
 const worker = fileURLToPath(new URL('./desk-worker.ts', import.meta.url));
 const PROCESSES = 3;
-const KILLS = torture > 1 ? 200 : 8;
+const KILLS = torture > 1 ? 200 : 4;
 
 /** Processes that are killed again and again, each at a random moment of its life, and begun again. */
 class Desk {
@@ -30,8 +30,8 @@ class Desk {
   }
 
   /** @returns when its processes are gone, after `end` */
-  async run(): Promise<void> {
-    await Promise.all(Array.from({ length: PROCESSES }, () => this.#live()));
+  async run(processes: number): Promise<void> {
+    await Promise.all(Array.from({ length: processes }, () => this.#live()));
   }
 
   end(): void {
@@ -115,7 +115,7 @@ test(
       }
     };
 
-    const lives = [desk.run(), hurried.run()];
+    const lives = [desk.run(PROCESSES), hurried.run(torture > 1 ? PROCESSES : 1)];
     await Promise.all([...cases, ...late].map(decide));
     while (desk.kills < KILLS) await sleep(20);
     desk.end();
@@ -124,7 +124,7 @@ test(
     // A kill may strike each payment on its way: one case has processes that nothing kills.
     const calm = new Desk({ folder, agentId: 'desk', cases: ['approvedlast'], expiresInMs: 3_600_000 }, random);
     calm.kills = KILLS;
-    const living = calm.run();
+    const living = calm.run(1);
     await decide('approvedlast');
     calm.end();
     await living;

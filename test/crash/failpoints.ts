@@ -24,11 +24,13 @@ export type FailpointName =
 /** Kills this process when the chosen moment comes: nothing of it runs any more, no handler, no flush. */
 export class Failpoints {
   readonly #chosen: Failpoint | undefined;
+  readonly #say: (line: string) => void;
   #seen = 0;
   #isWorking = false;
 
-  constructor(chosen: Failpoint | undefined) {
+  constructor(chosen: Failpoint | undefined, say: (line: string) => void = (line) => void process.stdout.write(line)) {
     this.#chosen = chosen;
+    this.#say = say;
   }
 
   reach(name: FailpointName): void {
@@ -39,7 +41,7 @@ export class Failpoints {
 
   /** Tells the parent, once, that a call has begun: from then on a kill lands in the middle of the run. */
   callBegun(): void {
-    if (!this.#isWorking) process.stdout.write('working\n');
+    if (!this.#isWorking) this.#say('working\n');
     this.#isWorking = true;
   }
 

@@ -16,7 +16,9 @@ function work(folder: string, what: 'origin' | 'fork' | 'import', moment = 0): R
   const args = [...packageFlags, worker, join(folder, 'runs.db'), what, String(moment)];
   const { signal, status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (signal === 'SIGKILL') return undefined;
-  expect([status, stderr]).toEqual([0, '']);
+  // The process after a kill says of a call with effect once that it may have taken effect.
+  const complaints = stderr.replace(/^run: a call of tool pay may or may not have taken effect[^}]*}\n/, '');
+  expect([status, complaints]).toEqual([0, '']);
   return stdout === '' ? {} : JSON.parse(stdout);
 }
 

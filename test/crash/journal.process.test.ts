@@ -15,7 +15,7 @@ import { closed, heard } from './child-end.ts';
 import type { JournalJob } from './journal-worker.ts';
 import { randomFrom, seed, torture } from './random.ts';
 
-const TRIALS = 4 * torture;
+const TRIALS = torture > 1 ? 40 : 2;
 const worker = fileURLToPath(new URL('./journal-worker.ts', import.meta.url));
 const running = new Set<ChildProcess>();
 afterAll(() => {
@@ -81,8 +81,10 @@ async function follow(folder: string, runId: string, random: () => number): Prom
 }
 
 test(`readers that are cut at random have the recorded text of a run whose processes are killed with SIGKILL (seed ${seed}) (web 4, 5, 6, 35)`, async () => {
-  let [kills, cuts, resets] = [0, 0, 0];
-  for (let trial = 0; trial < TRIALS; trial++) {
+  let [trial, kills, cuts, resets] = [0, 0, 0, 0];
+  // Few draws may well be unlucky: more are made until a kill has met a text that was not recorded yet.
+  const isEnough = () => trial >= TRIALS && resets > 0;
+  for (; !isEnough() && trial < 20 + TRIALS; trial++) {
     const random = randomFrom(seed + trial);
     const folder = await mkdtemp(join(tmpdir(), 'pawl-journal-'));
     const runId = `run ${trial}`;
@@ -111,7 +113,7 @@ test(`readers that are cut at random have the recorded text of a run whose proce
       resets += page.resets;
     }
   }
-  console.log(`seed ${seed}: ${TRIALS} runs, ${kills} kills, ${cuts} connections, ${resets} resets`);
-  expect(kills).toBeGreaterThan(TRIALS);
+  console.log(`seed ${seed}: ${trial} runs, ${kills} kills, ${cuts} connections, ${resets} resets`);
+  expect(kills).toBeGreaterThan(trial);
   expect(resets).toBeGreaterThan(0);
 }, 600_000);

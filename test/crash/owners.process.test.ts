@@ -83,7 +83,7 @@ describe('a run that another process works on', () => {
   );
 });
 
-const [processes, runs] = torture > 1 ? [8, 200] : [3, 30];
+const [processes, runs] = torture > 1 ? [8, 200] : [3, 10];
 
 test(`${processes} processes that recover ${runs} runs at once share them: no call runs twice (recovery 3, faults 8)`, {
   timeout: 180_000 * torture,

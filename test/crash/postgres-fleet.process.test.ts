@@ -13,7 +13,7 @@ const limit = { timeout: 90_000 * torture };
 const idsIn = (lines: readonly (readonly string[])[]) => lines.map(([runId = '']) => runId);
 
 describe.skipIf(whyNoPostgres)('a fleet of processes on PostgreSQL', () => {
-  const [processes, runs] = isTorture ? [8, 2_000] : [2, 100];
+  const [processes, runs] = isTorture ? [8, 2_000] : [2, 40];
 
   test(
     `${processes} processes take ${runs} due runs: each is taken and worked on once, and no claim is refused (engine 16, 43)`,
@@ -44,14 +44,20 @@ describe.skipIf(whyNoPostgres)('a fleet of processes on PostgreSQL', () => {
     limit,
     async () => {
       // Short slices: each run is due several times while both versions take runs.
-      await using fleet = new PostgresFleet(server, { steps: 6, modelMs: 25, leaseMs: 30_000, budgetMs: 60 });
+      await using fleet = new PostgresFleet(server, {
+        steps: 6,
+        modelMs: isTorture ? 25 : 60,
+        leaseMs: 30_000,
+        budgetMs: 60,
+      });
       const workers = Array.from({ length: processes }, () => fleet.begin(1));
       await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
       let isDeployed = false;
       let admitted = 0;
       const load = (async () => {
         for (; !isDeployed; await sleep(20)) {
-          for (let due = admitted - fleet.ended(); due < 6 * processes; due++, admitted++) await fleet.admit();
+          for (let due = admitted - fleet.ended(); due < (isTorture ? 6 : 3) * processes; due++, admitted++)
+            await fleet.admit();
         }
       })();
       const codes: (number | null)[] = [];
@@ -88,7 +94,7 @@ type Blow = 'kill' | 'stop' | 'server';
 const LEASE_MS = 1_500;
 
 describe.skipIf(whyNoOwnPostgres)('a fleet of processes on PostgreSQL, and what befalls them', () => {
-  const [processes, runs] = isTorture ? [8, 1_000] : [3, 30];
+  const [processes, runs] = isTorture ? [8, 1_000] : [3, 20];
   const usual: readonly Blow[] = ['kill', 'stop', 'server'];
   const blows: readonly Blow[] = isTorture
     ? Array.from({ length: 60 }, (_, i) => (i % 12 === 6 ? 'server' : i % 4 === 1 ? 'stop' : 'kill'))

@@ -9,7 +9,7 @@ import { type Clock, createExecutor, defineAgent, type RunOutcome } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { expect, test } from 'vitest';
 import { toolOf, until } from '../fixtures/host.ts';
-import { modelAt } from '../model/provider-server.ts';
+import { modelAt } from '../model/providers/provider-server.ts';
 import { torture } from './random.ts';
 
 const RUNS = torture > 1 ? 100 : 30;
@@ -94,7 +94,7 @@ test('a provider that is stopped in the middle of the work ends no run: all end 
   // A busy machine is not slow 60 times over.
   const ample = { portMs: 600_000, leaseMs: 600_000, finalizeMs: 600_000, firstChunkMs: 600_000, chunkGapMs: 600_000 };
   const executor = createExecutor({
-    ...{ models: { fast: modelAt('openai-compatible', server.url) }, agents: [agent], clock, store },
+    ...{ models: { fast: modelAt('compatible', server.url) }, agents: [agent], clock, store },
     onOutcome: (outcome) => void outcomes.push(outcome),
     observers: [{ onEvent: ({ type, runId }) => type === 'wait.opened' && waited.push(runId) }],
     defaults: ample,

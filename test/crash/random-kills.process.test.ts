@@ -7,7 +7,7 @@ const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 describe(`a run of twelve tools, killed with SIGKILL at random moments (seed ${seed})`, () => {
   const trials = RandomKills.of(job, { kills: 25 });
 
-  test('goes on each time and ends as if nothing had happened (recovery 5, executor 13)', () => {
+  test('continues each time and ends as if nothing had happened (recovery 5, executor 13)', () => {
     trials.expectUnbroken();
   });
 

@@ -14,7 +14,7 @@ import {
 } from './trial.ts';
 
 export interface RandomKillsOptions {
-  /** Under torture ten times as many land; by default half of them. */
+  /** Under torture ten times as many land; by default a third of them. */
   readonly kills: number;
   readonly around?: Around;
   /** What else these kills have to have met with. */
@@ -32,7 +32,7 @@ export class RandomKills {
   #undisturbed: Undisturbed | undefined;
 
   private constructor({ kills, isVaried = () => true }: RandomKillsOptions) {
-    this.#kills = torture > 1 ? kills * torture : Math.ceil(kills / 2);
+    this.#kills = torture > 1 ? kills * torture : Math.ceil(kills / 3);
     this.#isVaried = isVaried;
   }
 

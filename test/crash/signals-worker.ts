@@ -73,6 +73,12 @@ const executor = createExecutor({
   agents: [agent],
   store: sqliteStore({ path: join(folder, 'runs.db'), durability: 'process' }),
   onOutcome: ({ runId, outcomeId, status }) => note('outcomes.jsonl', { runId, outcomeId, status }),
+  logger: {
+    warn: (message, fields) => {
+      // A second signal ends the process in the middle of calls: the next one says so of each.
+      if (fields.event !== 'call.unknown') console.warn(message, fields);
+    },
+  },
 });
 const onSignal = () => {
   note('signals.jsonl', { live: executor.runs.get().length, at: Date.now() });

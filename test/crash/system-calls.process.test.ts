@@ -47,7 +47,7 @@ describe.skipIf(whyNoStrace)(`a run of twelve tools on SQLite (seed ${seed})`, (
   };
 
   test(
-    'that is killed right before it changes a file goes on as if nothing had happened (recovery 5, faults 1)',
+    'that is killed right before it changes a file continues as if nothing had happened (recovery 5, faults 1)',
     limit,
     async () => {
       const trials = await meddled(moments, KILLS, 'signal=SIGKILL');

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { IS_PUBLISHED } from '../../src/values/texts/command-name.ts';
 import { freePort } from '../fixtures/free-port.ts';
 import { until } from '../fixtures/host.ts';
 import { installInto, pathWithNode } from '../fixtures/installed.ts';
@@ -84,6 +85,36 @@ describe('create-pawl', () => {
     mkdirSync(join(place, 'full', 'inside'), { recursive: true });
     const full = create('full', '--template', 'cli');
     expect(full).toMatchObject({ status: 2, stderr: expect.stringContaining('has something in it') });
+  });
+
+  // Beside no clone, as a package that somebody packed: there is no packed file to take.
+  test.skipIf(IS_PUBLISHED)(
+    'without --pawl names no package of the registry before Pawl is published (edges 30)',
+    () => {
+      const alone = join(place, 'alone', 'create-pawl');
+      cpSync(fileURLToPath(new URL('../../create-pawl', import.meta.url)), alone, { recursive: true });
+      const run = () =>
+        spawnSync(process.execPath, [join(alone, 'bin.js'), 'desk', '--template', 'cli'], {
+          cwd: place,
+          encoding: 'utf8',
+        });
+      expect(run()).toMatchObject({
+        status: 2,
+        stderr: expect.stringMatching(/not published yet: run `npm pack`.*--pawl file:<path>/s),
+      });
+      expect(existsSync(join(place, 'desk'))).toBe(false);
+      const packed = join(place, 'alone', 'pawl-0.1.0.tgz');
+      writeFileSync(packed, '');
+      expect(run()).toMatchObject({ status: 0 });
+      const manifest = JSON.parse(readFileSync(join(place, 'desk', 'package.json'), 'utf8'));
+      expect(manifest.dependencies.pawl).toBe(`file:${realpathSync(packed)}`);
+    },
+  );
+
+  test('has the switch of Pawl, and its version (edges 30)', () => {
+    const text = readFileSync(bin, 'utf8');
+    expect(text).toContain(`\nconst isPublished = ${IS_PUBLISHED};\n`);
+    expect(text).toContain(`\nconst version = '${JSON.parse(readFileSync('package.json', 'utf8')).version}';\n`);
   });
 
   test('names the package by its folder, and the Pawl that it is given', () => {

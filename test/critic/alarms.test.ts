@@ -62,7 +62,7 @@ describe('the alarm', () => {
     expect(shown.map(({ elapsedMs }) => elapsedMs)).toEqual([100, 100, 1_100]);
   });
 
-  test('the backstop ends a run that is granted time for ever, and counts earlier processes in (supervision 1)', async () => {
+  test('the backstop ends a run that is granted time without end, and counts earlier processes in (supervision 1)', async () => {
     const { run, shown } = watched(() => ({ extendByMs: 1_000_000 }), { before: 9_000 });
     await run.clock.advance(999);
     expect(run.done).toEqual([]);
@@ -127,7 +127,7 @@ describe('the escalator is shown', () => {
     expect(Object.isFrozen(shown[0])).toBe(true);
   });
 
-  test('a finished step begins the count of its alarms anew, other signs of life do not (supervision 1)', async () => {
+  test('a finished step begins the count of its alarms again, other signs of life do not (supervision 1)', async () => {
     const { run, handle, shown } = watched(nothing);
     await run.clock.advance(100);
     handle.onActivity({ type: 'delta' });

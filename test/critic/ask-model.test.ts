@@ -142,7 +142,7 @@ describe('the model of the ready escalator', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('one that goes on and on is not heard either (supervision 3)', async () => {
+  test('one that continues and on is not heard either (supervision 3)', async () => {
     const clock = testClock();
     const dripping = scriptedModel([]);
     dripping.doStream = async () => ({

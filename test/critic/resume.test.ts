@@ -13,7 +13,7 @@ describe('the state of a critic', () => {
     expect(handle.state()).toEqual({});
   });
 
-  test('is plain JSON with what was granted, and the next process goes on with it (supervision 3)', async () => {
+  test('is plain JSON with what was granted, and the next process continues with it (supervision 3)', async () => {
     const first = watched(() => ({ nudge: 'Go on.', extendByMs: 500, raiseStepsBy: 2 }));
     await first.run.clock.advance(100);
     const saved = throughJson(first.handle.state());

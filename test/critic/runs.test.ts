@@ -10,7 +10,7 @@ const criticOf = (escalator: Escalator) => createCritic({ escalator, idleMs: 1_0
 const steps = (count: number) => Array.from({ length: count }, (_, i) => callTool('look', { page: i }));
 
 describe('a run under a critic', () => {
-  test('a healthy run goes on when the ceiling is raised: base 1, raised to 5, two tool steps (supervision 2)', async () => {
+  test('a healthy run continues when the ceiling is raised: base 1, raised to 5, two tool steps (supervision 2)', async () => {
     const asked: EscalatorState[] = [];
     const critic = criticOf((state) => {
       asked.push(state);

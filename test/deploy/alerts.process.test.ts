@@ -18,7 +18,7 @@ const textOf = (name: string) => readFileSync(join(root, 'docs/deploy', name), '
 interface Rule {
   readonly alert: string;
   readonly expr: string;
-  readonly annotations: { readonly runbook: string };
+  readonly annotations: { readonly runbook_url: string };
 }
 const rulesIn = (name: string): readonly Rule[] => parse(textOf(name)).groups[0].rules;
 const queriesIn = (name: string): readonly string[] =>
@@ -98,12 +98,20 @@ describe('the files that watch Pawl', () => {
       }
   });
 
-  test('each alert leads to a heading of the runbook (operations 6)', () => {
-    const page = readFileSync(join(root, 'docs/when-stuck.md'), 'utf8');
-    const anchors = [...page.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
-    for (const { annotations } of rulesIn('pawl.rules.yml'))
-      expect(anchors).toContain(annotations.runbook.replace('when-stuck.md#', ''));
-  });
+  test.for(['pawl.rules.yml', 'pawl.otlp.rules.yml'])(
+    'each alert of %s leads, by an address that a pager opens, to the one heading of the runbook that names it (operations 6)',
+    (name) => {
+      const page = readFileSync(join(root, 'docs/when-stuck.md'), 'utf8');
+      const [, ...entries] = page.split(/^## /m);
+      for (const { alert, annotations } of rulesIn(name)) {
+        const naming = entries.filter((entry) => entry.includes(`\`${alert}\``));
+        const headings = naming.map((entry) => anchorOf(entry.split('\n')[0] ?? ''));
+        const { origin, pathname, hash } = new URL(annotations.runbook_url);
+        expect([headings, pathname], alert).toEqual([[hash.slice(1)], '/when-stuck.html']);
+        expect(origin).toBe(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).homepage);
+      }
+    },
+  );
 
   test('each counter of an alert by agent is 0 for the agents of an executor, before any run (operations 8)', async () => {
     const { tracing, read } = measuring();
@@ -135,6 +143,24 @@ test.skipIf(!hasPromtool()).for(['pawl.rules.yml', 'pawl.otlp.rules.yml'])(
     const folder = mkdtempSync(join(tmpdir(), 'pawl-rules-'));
     writeFileSync(join(folder, name), textOf(name));
     expect(execFileSync('promtool', ['check', 'rules', join(folder, name)], { encoding: 'utf8' })).toContain('SUCCESS');
+    rmSync(folder, { recursive: true });
+  },
+);
+
+test.skipIf(!hasPromtool())(
+  'Prometheus reads the configuration of the page: it has the rules, and scrapes the port of the exporter (operations 34)',
+  () => {
+    const page = readFileSync(join(root, 'docs/deploying.md'), 'utf8');
+    const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+    const [, port] = /new PrometheusExporter\(\{ port: (\d+) \}\)/.exec(page) ?? [];
+    const { rule_files, scrape_configs } = parse(text);
+    expect(rule_files).toEqual(['pawl.rules.yml']);
+    for (const target of scrape_configs[0].static_configs[0].targets) expect(target).toMatch(new RegExp(`:${port}$`));
+    const folder = mkdtempSync(join(tmpdir(), 'pawl-rules-'));
+    for (const name of rule_files) writeFileSync(join(folder, name), textOf(name));
+    writeFileSync(join(folder, 'prometheus.yml'), text);
+    const said = spawnSync('promtool', ['check', 'config', join(folder, 'prometheus.yml')], { encoding: 'utf8' });
+    expect(said.status, said.stdout + said.stderr).toBe(0);
     rmSync(folder, { recursive: true });
   },
 );

@@ -48,6 +48,11 @@ const rows: { readonly [title: string]: readonly Panel[] } = {
       ...{ title: 'Places of workers', unit: 'short' },
       queries: [['sum by (pawl.state) (pawl.worker.places)', '{{pawl_state}}']],
     },
+    {
+      // A counter by a code is born at 1, which no rate sees.
+      ...{ title: 'Parkings since the processes began, by agent and code', unit: 'short' },
+      queries: [['sum by (pawl.agent.id, pawl.code) (pawl.parkings)', '{{pawl_agent_id}} {{pawl_code}}']],
+    },
   ],
   Store: [
     { title: 'Processes that reach the store', unit: 'short', queries: [['sum(pawl.store.up)', 'up']] },

@@ -69,6 +69,12 @@ export const scenes: Readonly<Record<string, { readonly fires: Scene; readonly c
     fires: { at: '10m', series: { 'pawl.runs.parked': '0x5 1x5' } },
     calm: { at: '10m', series: { 'pawl.runs.parked': '1x5 0x5' } },
   },
+  PawlNoProcess: {
+    // The only process is killed: its last values are those of a store that answers and of runs that are due.
+    fires: { at: '20m', series: { 'pawl.store.up{instance="a"}': '1x5 _x15', 'pawl.due.age': '0+60x5 _x15' } },
+    // One of two is killed, and one does not reach its store: there is a process.
+    calm: { at: '20m', series: { 'pawl.store.up{instance="a"}': '1x5 _x15', 'pawl.store.up{instance="b"}': '0x20' } },
+  },
   PawlStoreAway: {
     fires: { at: '10m', series: { 'pawl.store.up{instance="a"}': '1x10', 'pawl.store.up{instance="b"}': '1x5 0x5' } },
     // For less than two minutes.

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 import type { RunEventBody } from '../../src/run/events/body.ts';
-import { type FieldRedaction, keepOf, runEvents, specOf } from '../../src/run/events/table.ts';
+import { type FieldRedaction, keepOf, runEventTable, specOf } from '../../src/run/events/table.ts';
 
 interface Node {
   readonly type: string;
@@ -107,4 +107,4 @@ function keptOf(type: string): string {
 }
 
 /** The types that have a row. */
-export const listedEvents: readonly string[] = Object.keys(runEvents);
+export const listedEvents: readonly string[] = Object.keys(runEventTable);

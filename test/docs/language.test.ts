@@ -8,7 +8,7 @@ const read = (page: string) => readFileSync(`${root}/${page}`, 'utf8');
 
 /** Not read: what is made from docstrings. */
 const generated = ['docs/cli.md', 'docs/http-api.md', 'docs/members.md', 'docs/options.md', 'docs/reference.md'];
-const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })]
+const pages = ['README.md', ...['docs/*.md', 'create-pawl/**/*.md'].flatMap((each) => globSync(each, { cwd: root }))]
   .map((page) => page.replaceAll('\\', '/'))
   .filter((page) => !generated.includes(page))
   .sort();
@@ -24,7 +24,7 @@ const isFirst = (page: string) => [...startPages, 'README.md', 'docs/README.md']
 const MOST_WORDS = 25;
 
 /** Pages with a larger share of long sentences than others may have, in percent. These numbers only fall. */
-const longAllowed: Readonly<Record<string, number>> = { 'docs/architecture.md': 17 };
+const longAllowed: Readonly<Record<string, number>> = { 'docs/architecture.md': 13 };
 
 const longIn = (page: string) => sentencesOf(read(page)).filter((sentence) => wordCount(sentence) > MOST_WORDS);
 const mostLong = (page: string) => (isFirst(page) ? 0 : (longAllowed[page] ?? 5));

@@ -17,6 +17,8 @@ const inner = new Set([
     'MAX_ANSWERED',
     'MAX_DELIVERED',
     'MAX_EARLY',
+    'MAX_KEPT_ACTORS',
+    'MAX_PARENTS',
     'MAX_RUNS',
     'MAX_SETTLED',
     'MAX_SKIPPED',

@@ -65,7 +65,7 @@ export const resultSections: readonly MemberSection[] = [
   { title: 'With the status `ok`', text: 'The run has its answer.', of: 'OkOutput', path: 'src/run/result.ts' },
   {
     title: 'With the status `waiting`',
-    text: 'The run rests in its store. It continues in any process when one of its waits is over.',
+    text: 'The run is suspended in its store. It continues in any process when one of its waits is over.',
     of: 'WaitingOutput',
     path: 'src/run/result.ts',
   },

@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { HealthReason } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { readCommandLine } from '../../src/cli/table/command-line.ts';
+import { type LogRow, logTable } from '../../src/log/table.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(`${root}/docs/when-stuck.md`, 'utf8');
@@ -10,6 +12,16 @@ const page = readFileSync(`${root}/docs/when-stuck.md`, 'utf8');
 const commands = [...page.matchAll(/^(pawl .+)$/gm), ...page.matchAll(/`(pawl [^`]+)`/g)].map(
   (match) => match[1] ?? '',
 );
+
+/** A reason that is missing here does not compile. */
+const reasons: { readonly [reason in HealthReason]: true } = {
+  STARTING: true,
+  STORE_AWAY: true,
+  STORE_FULL: true,
+  DRAINING: true,
+  LOOP_BLOCKED: true,
+  NOT_POLLING: true,
+};
 
 /** The codes with which runs are parked or left alone: each stands beside the reason in words. */
 const parkings = globSync('src/{executor,run,store,cli}/**/*.ts', { cwd: root }).flatMap((file) =>
@@ -44,9 +56,18 @@ describe('the page for runs that are stuck', () => {
     ]);
   });
 
-  test('has a symptom for each reason for which a process is not well (operations 3, 39)', () => {
-    for (const reason of ['STORE_AWAY', 'LOOP_BLOCKED']) expect(page).toContain(`\`${reason}\``);
-  });
+  test.for(Object.keys(reasons))(
+    'says what to do about a process that is not well by %s (operations 3, 39)',
+    (reason) => {
+      const [, entry = ''] = page.split('\n## A process is not well\n');
+      expect(entry.split('\n## ')[0]).toMatch(new RegExp(`^\\| \`${reason}\` \\| [^|]+ \\| [^|]+ \\|$`, 'm'));
+    },
+  );
+
+  test.for(Object.entries(logTable as Readonly<Record<string, LogRow>>).filter(([, { level }]) => level === 'error'))(
+    'is where the log line %s, which needs a person, leads to (operations 10, 39)',
+    ([, { remedy }]) => expect(remedy).toContain('](when-stuck.md#'),
+  );
 
   test('was found to have commands, and codes of the code', () => {
     expect(commands.length).toBeGreaterThan(15);

@@ -20,7 +20,7 @@ export async function ask(overlay: Overlay, { name, input }: Asked): Promise<Too
     tool,
     { callId: 'call', name, input, attempt: 1 },
     {
-      context: { runId: 'run', idempotencyKey: 'key', invocation, runState: {} as never },
+      context: { runId: 'run', idempotencyKey: () => 'key', invocation, runState: () => ({}) as never },
       signal: new AbortController().signal,
       clock: {} as never,
       timeoutMs: Number.POSITIVE_INFINITY,

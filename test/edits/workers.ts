@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
-import type { Worker } from '../../src/edits/root-lock.ts';
+import type { LockOwner } from '../../src/edits/root-lock.ts';
 import { diskFiles, type FileSystem } from '../../src/files/file-system.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import { type Call, type Fault, faultyFiles } from '../files/faulty.ts';
@@ -15,7 +15,7 @@ export const someWrites: readonly WriteSnapshot[] = [
   { path: 'src/c.ts', content: 'new c' },
 ];
 
-export const worker = (files: FileSystem = diskFiles): Worker => ({ files, newOwner, waitMs: 5_000 });
+export const worker = (files: FileSystem = diskFiles): LockOwner => ({ files, newOwner, waitMs: 5_000 });
 
 /** One whose calls fail as planned. `dies`: it counts as a killed process afterwards. */
 export function faultyWorker(fault: (call: Call, n: number) => Fault | undefined, dies = false) {

@@ -20,7 +20,7 @@ describe('a consumer of events', () => {
     }
   });
 
-  test('that goes away and comes back while the run goes on misses nothing (executor 20)', async () => {
+  test('that goes away and comes back while the run continues misses nothing (executor 20)', async () => {
     const end = gate();
     const script = [callTool('look'), () => end.pass().then(() => reply('done'))];
     const run = await hostOf({ script, tools: [toolOf('look')] }).start();

@@ -23,7 +23,7 @@ async function afterOneStep() {
 }
 
 describe('the events of a run that is resumed', () => {
-  test('go on counting from its record, and begin with run.resumed (executor 20)', async () => {
+  test('continue counting from its record, and begin with run.resumed (executor 20)', async () => {
     const { left, seq } = await afterOneStep();
     expect(seq).toBeGreaterThan(0);
     const run = await hostOf({ tools, store: left }).start({ runId: 'r' });
@@ -36,7 +36,7 @@ describe('the events of a run that is resumed', () => {
     expect(counted).toEqual(range(counted[0] ?? 0, (counted[0] ?? 0) + counted.length - 1));
   });
 
-  test('tell nothing anew of what is recorded (executor 20)', async () => {
+  test('tell nothing again of what is recorded (executor 20)', async () => {
     const { left } = await afterOneStep();
     const run = await hostOf({ tools, store: left, script: [reply('end')] }).start({ runId: 'r' });
     const events = await listen(run);

@@ -30,7 +30,7 @@ test('a desk that spawns several runs is persisted and restored, and each ticket
   expect(await store.listInterrupted()).toEqual([]);
 });
 
-test('a ticket that is withdrawn cancels its run, and the others go on', async () => {
+test('a ticket that is withdrawn cancels its run, and the others continue', async () => {
   const store = memoryStore();
   const executor = createExecutor({ models: { fast: scriptedModel([hang(), reply('Fixed.')]) }, store });
   const desk = createActor(deskMachine(executor)).start();

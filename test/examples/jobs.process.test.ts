@@ -117,7 +117,7 @@ describe('a job that is lazily durable', () => {
     await until(() => service.executor.run$('slow')?.get().durable === true);
   });
 
-  test('is stored by a shutdown, and goes on at the next boot', async () => {
+  test('is stored by a shutdown, and continues at the next boot', async () => {
     const first = serviceOf({ model: scriptedModel([callTool('count', { n: 1 }), hang()]) });
     const run = await first.add('left', 'Count to 2.');
     await until(() => first.executor.run$('left')?.get().iteration === 1);
@@ -183,7 +183,7 @@ describe('the host as a process', () => {
     return { child, lines, ended: once(child, 'exit') as Promise<[number | null, string | null]> };
   };
 
-  test('is killed before its job is stored, and again after: it begins the job anew once, then goes on where it was, and ends it', async () => {
+  test('is killed before its job is stored, and again after: it begins the job again once, then continues where it was, and ends it', async () => {
     const table = tableAt();
     const killedAt = async (step: number, prompts: readonly string[]) => {
       const { child, lines, ended } = begun(prompts);

@@ -6,7 +6,7 @@ import { LLMock } from '@copilotkit/aimock';
 import { applyWrites, loadCheckpoint } from 'pawl/fan-out';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findingsOf, review } from '../../docs/examples/opinions/opinions.ts';
-import { modelAt } from '../model/provider-server.ts';
+import { modelAt } from '../model/providers/provider-server.ts';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 const diff = readFileSync(join(project, 'docs/examples/opinions/change.diff'), 'utf8');
@@ -35,8 +35,8 @@ const reviewed = (options: { readonly signal?: AbortSignal } = {}) =>
     path: join(folder, '.pawl', 'review.json'),
     reviewers: {
       sonnet: modelAt('anthropic', servers.sonnet.url),
-      qwen: modelAt('openai-compatible', servers.qwen.url),
-      mistral: modelAt('openai-compatible', servers.mistral.url),
+      qwen: modelAt('compatible', servers.qwen.url),
+      mistral: modelAt('compatible', servers.mistral.url),
     },
     judge: modelAt('anthropic', judge.url),
     ...options,
@@ -96,7 +96,7 @@ describe('three reviewers of a change (the example opinions)', () => {
     expect(readFileSync(join(folder, 'notes.md'), 'utf8')).toBe(note);
   });
 
-  test('are left in the middle and continued: who has answered is not asked again, the others go on from their last step', async () => {
+  test('are left in the middle and continued: who has answered is not asked again, the others continue from their last step', async () => {
     script();
     const leave = new AbortController();
     servers.mistral.reset();

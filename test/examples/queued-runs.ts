@@ -27,7 +27,7 @@ const plan: readonly (readonly ToolEffect[])[] = [
 /** A call of a tool that began: of which run, and which. */
 export type Began = `${string} ${string}`;
 
-/** Runs of eight steps that hosts on one store share. The model and the tools take some milliseconds each. */
+/** Runs of eight steps that hosts on one store share. A run takes longer than a slice, and a call less than what a slice has for its end. */
 export class QueuedRuns {
   readonly began: Began[] = [];
   readonly #store: CheckpointStore;
@@ -49,7 +49,7 @@ export class QueuedRuns {
       ),
     });
     const answer = async ({ messages }: { readonly messages: readonly Message[] }) => {
-      await sleep(3);
+      await sleep(15);
       const step = messages.filter(({ role }) => role === 'assistant').length;
       const effects = plan[step];
       if (effects === undefined) return reply(`done after ${step} steps`);

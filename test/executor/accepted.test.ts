@@ -139,7 +139,7 @@ describe('inputs', () => {
     await expect(hostOf().run({ inputs: { pawl: 1, 'a.pawl.b': 2 } })).resolves.toMatchObject({ status: 'ok' });
   });
 
-  test('of a record may have such a key: an older version wrote it, and the run goes on', async () => {
+  test('of a record may have such a key: an older version wrote it, and the run continues', async () => {
     const { dead } = await left();
     const record = await dead.load('r');
     await dead.save({ ...(record as NonNullable<typeof record>), inputs: { 'pawl.module': 'x' } });

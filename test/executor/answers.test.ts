@@ -113,9 +113,9 @@ describe('a whole reply that is no answer (edges 6)', () => {
     expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
   });
 
-  test('that reached its length limit before its first word is asked for once more', async () => {
+  test('that reached its length limit before its first word is asked for once more, and its result says so (edges 7)', async () => {
     const { result, requests } = await asked([ends(thought, 'length')]);
-    expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
+    expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, finishReason: 'length' });
     expect(result.error?.message).toContain('length limit before it wrote any text');
     expect(requests).toHaveLength(2);
     expect((await asked([ends([], 'length'), says('Here.')])).result.output).toBe('Here.');

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
 
-test('begin anew with each recorded result: a step of many calls that dies after each of them is not parked (recovery 2)', async () => {
+test('begin again with each recorded result: a step of many calls that dies after each of them is not parked (recovery 2)', async () => {
   const calls = Array.from({ length: 6 }, (_, n) => ({ name: 'work', input: { n } }));
   let store = memoryStore();
   for (let done = 1; done <= calls.length; done++) {

@@ -120,7 +120,7 @@ describe('the close of an audit recorder', () => {
 });
 
 describe('an audit', () => {
-  test('whose startRun throws records nothing of the run, which goes on (supervision 5)', async () => {
+  test('whose startRun throws records nothing of the run, which continues (supervision 5)', async () => {
     const host = hostOf({
       ports: {
         audit: {

@@ -59,7 +59,7 @@ describe('what a run has spent', () => {
     expect(await hostOf().run()).not.toHaveProperty('spend');
   });
 
-  test('is told to a budget that has no memory of its own when the run goes on (supervision 4)', async () => {
+  test('is told to a budget that has no memory of its own when the run continues (supervision 4)', async () => {
     const restored: unknown[] = [];
     const budget = { ...notingBudget(), restore: async (...told: unknown[]) => void restored.push(told) };
     expect((await live(mortalProcess(await leftAfterOneStep()), budget))?.spend).toEqual(turns(3));
@@ -97,7 +97,7 @@ describe('what a run has spent', () => {
   });
 });
 
-describe('a run that goes on', () => {
+describe('a run that continues', () => {
   test('is not checked again: what its own lost turn used up must not end it (supervision 4)', async () => {
     const left = await leftAfterOneStep();
     const budget = notingBudget({ refuseCheck: true });

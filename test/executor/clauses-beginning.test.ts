@@ -75,7 +75,7 @@ describe('a run begins', () => {
     expect(await left.listInterrupted()).toMatchObject([{ runId: 'r' }]);
   });
 
-  test('with a resume state and no handle: begin is called once, for the same run id, and its record goes on (executor 3)', async () => {
+  test('with a resume state and no handle: begin is called once, for the same run id, and its record continues (executor 3)', async () => {
     const factory = recordingFactory();
     const store = memoryStore();
     const first = hostOf({ script: [...steps, hang()], tools: [look], store });

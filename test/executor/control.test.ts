@@ -130,7 +130,7 @@ describe('a run that is live in another process', () => {
     expect((await run.result).status).toBe('ok');
   });
 
-  test('goes on when its inbox cannot be read, with one warning, and hears of everything later', async () => {
+  test('continues when its inbox cannot be read, with one warning, and hears of everything later', async () => {
     const clock = testClock();
     let isDown = false;
     const before = ({ method }: { method: string }) => {
@@ -257,7 +257,7 @@ describe('a run that nobody works on', () => {
     expect((await executor.get('r')?.result)?.status).toBe('cancelled');
   });
 
-  test('hears what was said to it when somebody goes on with it, before its model is asked', async () => {
+  test('hears what was said to it when somebody continues with it, before its model is asked', async () => {
     const { store } = await left();
     expect(await hostOf({ store }).executor.control('r').steer('also check X')).toBe('sent');
     const next = hostOf({ store, tools: [toolOf('work')] });
@@ -316,7 +316,7 @@ describe('controlling', () => {
     await expect(hostOf().executor.control('r').cancel()).rejects.toMatchObject({ code: 'NOT_DURABLE' });
   });
 
-  test('says nothing to a run whose record is damaged: nobody will go on with it', async () => {
+  test('says nothing to a run whose record is damaged: nobody will continue with it', async () => {
     const inner = memoryStore();
     const damaged = { ...inner, load: () => Promise.reject(new CheckpointCorruptError('bits have changed')) };
     await inner.save(sampleRecord('r'));

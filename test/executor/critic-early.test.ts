@@ -19,7 +19,7 @@ test('a critic may speak and raise the limit as soon as it is given the run (sup
   expect(JSON.stringify(host.model.calls[0]?.messages)).toContain('Be brief.');
 });
 
-test('a critic sees how far a run is that goes on, as soon as it is given it (supervision 3)', async () => {
+test('a critic sees how far a run is that continues, as soon as it is given it (supervision 3)', async () => {
   const store = memoryStore();
   const first = hostOf({ script: [callTool('look'), () => new Promise(() => {})], tools, store });
   await first.start({ runId: 'r' });

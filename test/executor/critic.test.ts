@@ -86,7 +86,7 @@ describe('the critic of a run', () => {
       },
     ],
   ] as const)(
-    'does not watch a run when its answer %s: the run goes on, with its hard limit (supervision 3)',
+    'does not watch a run when its answer %s: the run continues, with its hard limit (supervision 3)',
     async ([, monitor]) => {
       const clock = testClock();
       const host = hostOf({ script: [hang()], clock, ports: { critic: { monitor } }, agent: { maxRuntimeMs: 1_000 } });

@@ -121,7 +121,7 @@ describe('input that is nested too deep', () => {
     expect(`resume.${error?.message}`).toContain(`${path.replace('resume.', '')}`);
   });
 
-  test('by the model is an error result of that call, and the run goes on', async () => {
+  test('by the model is an error result of that call, and the run continues', async () => {
     const store = memoryStore();
     const seen: unknown[] = [];
     const look = toolOf('look', 'read', (input) => seen.push(input));

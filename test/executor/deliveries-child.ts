@@ -3,9 +3,9 @@
  * others, and is killed on the way.
  */
 import { appendFileSync } from 'node:fs';
-import { createExecutor, defineAgent } from '../../src/index.ts';
-import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { reply, scriptedModel } from '../../src/testing/index.ts';
+import { createExecutor, defineAgent } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { reply, scriptedModel } from 'pawl/testing';
 
 const [path = '', log = '', dies = ''] = process.argv.slice(2);
 const die = (): Promise<never> => {

@@ -121,7 +121,7 @@ describe('an end that onOutcome refuses', () => {
     await host.executor.shutdown();
   });
 
-  test('holds up no other end: one that is refused for ever costs the others nothing (edges 16)', async () => {
+  test('holds up no other end: one that is refused without end costs the others nothing (edges 16)', async () => {
     const heard: string[] = [];
     const onOutcome = async ({ runId }: RunOutcome) => {
       if (runId === 'poison') throw new Error('no');

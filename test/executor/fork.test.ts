@@ -221,6 +221,28 @@ describe('the effects of a fork', () => {
     expect(JSON.stringify(next.model.calls[1]?.messages.at(-1))).toContain('is a fork of another one');
   });
 
+  test('`refuse`: a model that asks again and again has made no loop: its steps are limited, as of any run (lab 13)', async () => {
+    const { host } = await origin();
+    const again = Array.from({ length: 4 }, () => callTool('pay', { n: 9 }));
+    const next = host({ script: [...again, reply('done')] });
+    const fork = await (await next.executor.fork('r', { at: 1, effects: 'refuse' })).result;
+    expect(fork).toMatchObject({ status: 'ok', output: 'done' });
+  });
+
+  test('that an agent may have must be said where it is reached again below itself, from its first phase (lab 13)', async () => {
+    const { both } = tools();
+    const phases = [
+      { name: 'a', tools: ['pay'], instructions: 'Pay.' },
+      { name: 'b', tools: ['look'], instructions: 'Look.' },
+    ];
+    const child = defineAgent({ id: 'child', instructions: 'Ask.', subAgents: ['top'] });
+    const agent = { id: 'top', tools: both, phases, subAgents: ['child'] };
+    const ports = { palette: createPalette({ agents: [child] }) };
+    const first = hostOf({ store: memoryStore(), agent, script: [reply('one'), reply('two')], ports, ...kept });
+    await first.run({ runId: 'p', prompt: 'Go.' });
+    expect(await codeOf(first.executor.fork('p', { at: 1 }))).toBe('FORK_EFFECTS');
+  });
+
   test('`ask`: each such call waits for a person, also where a policy lets it run, and after a restart (lab 13)', async () => {
     const { host, did, before } = await origin();
     const options = { approvals: () => 'run' as const, defaults: { waitLingerMs: 1 } };
@@ -277,6 +299,24 @@ describe('the effects of a fork', () => {
   });
 });
 
+test('a fork of a child is a run of its own, with the child’s first steps and no parent (lab 10, 12)', async () => {
+  const store = memoryStore();
+  const child = defineAgent({ id: 'child', instructions: 'Look.', tools: [toolOf('look', 'read')] });
+  const palette = createPalette({ agents: [child] });
+  const options = { store, agent: { subAgents: ['child'] }, ports: { palette }, ...kept };
+  const call = callTool('agent__child', { prompt: 'Look.' });
+  const host = hostOf({ ...options, script: [call, callTool('look'), reply('seen'), reply('done')] });
+  await host.run(request);
+  const [step] = (await readRun(host.executor, 'r')).steps;
+  const childRunId = step?.calls[0]?.childRunId ?? '';
+  const next = hostOf({ ...options, script: [reply('seen again')] });
+  const fork = await (await next.executor.fork(childRunId, { at: 1, runId: 'f' })).result;
+  expect(fork).toMatchObject({ status: 'ok', output: 'seen again', forkedFrom: { runId: childRunId, at: 1 } });
+  const forked = await readRun(next.executor, 'f');
+  expect([forked.parent, forked.prompt, forked.steps.length]).toEqual([undefined, 'Look.', 2]);
+  expect(await readRun(next.executor, 'r')).toMatchObject({ status: 'ok', output: 'done' });
+});
+
 describe('the edit of a fork', () => {
   const toText = (text: string) => (message: Message) =>
     message.role === 'user' ? ({ role: 'user', content: [{ type: 'text', text }] } as Message) : message;
@@ -331,7 +371,7 @@ describe('a fork of a pipeline', () => {
   const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
   const steps = [callTool('look', { n: 1 }), reply('the plan'), callTool('look', { n: 2 }), reply('the text')];
 
-  test('keeps the finished phases before the cut, and makes the rest anew (lab 11)', async () => {
+  test('keeps the finished phases before the cut, and makes the rest again (lab 11)', async () => {
     for (let at = 0; at <= 4; at++) {
       const store = memoryStore();
       const { both } = tools();

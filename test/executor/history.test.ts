@@ -37,7 +37,7 @@ describe('an earlier conversation (invocation.history)', () => {
     expect(host.model.calls[2]?.messages).toEqual([...messages, user('And then?')]);
   });
 
-  test('is in the record once, and a run that is taken up by another process goes on with it', async () => {
+  test('is in the record once, and a run that is taken up by another process continues with it', async () => {
     const store = memoryStore();
     const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     await first.start(request);
@@ -124,7 +124,7 @@ describe('an earlier conversation (invocation.history)', () => {
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'MODEL' } });
   });
 
-  test('stands in the snapshot of a host whose run has no store, and is gone on with from there', async () => {
+  test('stands in the snapshot of a host whose run has no store, and is continued from there', async () => {
     const { createActor } = await import('xstate');
     const first = hostOf({ script: [hang()] });
     const actor = createActor(first.executor.logic(first.agent), { input: request }).start();
@@ -181,7 +181,7 @@ describe('an earlier conversation (invocation.history)', () => {
     );
   });
 
-  test('that no record can hold is refused with RECORD_TOO_LARGE: no run goes on that nothing recovers', async () => {
+  test('that no record can hold is refused with RECORD_TOO_LARGE: no run continues that nothing recovers', async () => {
     const checkpointer = createCheckpointerFactory(memoryStore(), { maxRecordBytes: 2_000 });
     const host = hostOf({ script: [], ports: { checkpointer } });
     const run = await host.start({ ...request, history: [user('x'.repeat(2_000))] });

@@ -120,7 +120,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     expect(roundTrip(actor.getPersistedSnapshot())).toEqual(childOf(snapshot));
   });
 
-  test('begins nothing anew: a reference stays one, and the `once` call the only one (promise c)', async () => {
+  test('begins nothing again: a reference stays one, and the `once` call the only one (promise c)', async () => {
     const clock = testClock();
     const paying = gate();
     let effects = 0;

@@ -64,7 +64,7 @@ describe('a run without a store, in its host’s snapshot', () => {
     }
   });
 
-  test('goes on with the numbers of its events: no number is given twice', async () => {
+  test('continues with the numbers of its events: no number is given twice', async () => {
     const first = await workedFor(0);
     const second = processOf({ script: [reply('end')] });
     const host = restoreHost(second.machine, first.snapshot);

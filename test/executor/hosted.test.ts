@@ -124,7 +124,7 @@ describe("a run inside a host's machine", () => {
     expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_TOO_NEW' } });
   });
 
-  test('goes on from the store when the snapshot of its host is older', async () => {
+  test('continues from the store when the snapshot of its host is older', async () => {
     const store = memoryStore();
     const third = gate();
     const parts = hostOf({
@@ -152,7 +152,7 @@ describe("a run inside a host's machine", () => {
     expect(next.model.calls).toEqual([]);
   });
 
-  test('whose reference has no record any more ends with RUN_NOT_FOUND and never begins anew', async () => {
+  test('whose reference has no record any more ends with RUN_NOT_FOUND and never begins again', async () => {
     const { snapshot } = await afterTwoSteps();
     const empty = memoryStore();
     const next = restored(snapshot, { store: empty });
@@ -169,7 +169,7 @@ describe('the logic of a run', () => {
     expect(() => logic.provide({})).toThrow(TypeError);
   });
 
-  test('given asSnapshot(record) goes on from the record, also with an empty store, and is saved there', async () => {
+  test('given asSnapshot(record) continues from the record, also with an empty store, and is saved there', async () => {
     const { store } = await afterTwoSteps();
     const record = await onlyRecord(store);
     const empty = memoryStore();

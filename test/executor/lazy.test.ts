@@ -73,7 +73,7 @@ describe('a run of a lazy checkpointer (checkpoint 22, 23)', () => {
     expect(host.model.calls).toHaveLength(0);
   });
 
-  test('is whole in the snapshot of a host’s machine until it is stored, and goes on from it in the next process', async () => {
+  test('is whole in the snapshot of a host’s machine until it is stored, and continues from it in the next process', async () => {
     const store = memoryStore();
     const agent = { tools };
     const first = hostOf({ agent, script: [callTool('look'), hang()], ports: { checkpointer: lazyFactory(store) } });

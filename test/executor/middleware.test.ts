@@ -198,7 +198,7 @@ describe('a middleware around the model', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  test('that waits for ever ends when the run is cancelled', async () => {
+  test('that waits without end ends when the run is cancelled', async () => {
     const { start } = hostOf({ middleware: [{ model: () => new Promise<never>(() => {}) }] });
     const run = await start();
     expect(await run.cancel('enough')).toMatchObject({ status: 'cancelled' });

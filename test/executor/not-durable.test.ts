@@ -99,7 +99,7 @@ describe('a run without a record', () => {
   });
 });
 
-describe('a run that goes on without a record, although its first save may have landed and cannot be taken back (checkpoint 24, promise c)', () => {
+describe('a run that continues without a record, although its first save may have landed and cannot be taken back (checkpoint 24, promise c)', () => {
   /** Its store commits the first save, and cannot be reached from then on. */
   function cutOff(options: Partial<HostOptions> = {}) {
     const clock = testClock();

@@ -60,7 +60,7 @@ describe('notify', () => {
     await host.executor.shutdown();
   });
 
-  test('gets a once call of unknown outcome before the save that settles it (operations 12)', async () => {
+  test('gets a once call of unknown outcome before the save that settles it, and a log line names the run and the call (operations 10, 12)', async () => {
     const store = memoryStore();
     const dead = hostOf({
       script: [callTool('pay')],
@@ -75,6 +75,12 @@ describe('notify', () => {
     const [notice] = notices;
     expect(notices).toHaveLength(1);
     expect(notice).toMatchObject({ kind: 'unknown-outcome', runId: 'r', agentId: 'worker', tool: 'pay' });
+    const lines = host.warned.filter(({ fields }) => fields.event === 'call.unknown');
+    const { callId } = notice as Extract<Notice, { kind: 'unknown-outcome' }>;
+    expect(lines.map(({ fields }) => fields)).toMatchObject([
+      { level: 'error', runId: 'r', agentId: 'worker', tool: 'pay', callId },
+    ]);
+    expect(lines[0]?.message).toContain('tool pay');
     expect(notice?.noticeId).toMatch(/^r:unknown:.+:1$/);
   });
 

@@ -31,7 +31,7 @@ const kinds = [
 ] as const;
 
 test.for(kinds)(
-  '%s that a deploy continues with another provider sends it nothing that it would refuse (edges 9)',
+  '%s that a deploy continues with another provider sends it nothing that it would refuse (failover 10, edges 9)',
   async ([, agent]) => {
     const store = memoryStore();
     const setting = { tools: [toolOf('look')], agent, store };
@@ -53,7 +53,7 @@ test.for(kinds)(
   },
 );
 
-test('an earlier conversation of another provider reaches the next model as that model takes it (edges 9)', async () => {
+test('an earlier conversation of another provider reaches the next model as that model takes it (failover 10, edges 9)', async () => {
   const store = memoryStore();
   const first = hostOf({
     script: [callTool('look', {}, 'x'.repeat(80)), reply('Ann.')],
@@ -66,4 +66,69 @@ test('an earlier conversation of another provider reaches the next model as that
   const sent = JSON.stringify(next.model.calls[0]?.messages);
   expect(sent).not.toContain('x'.repeat(65));
   expect(sent).toContain('Ann.');
+});
+
+/** A model that thinks before each answer, and shows what it was asked. */
+function answering(provider: string) {
+  const asked: string[] = [];
+  const parts = [
+    { type: 'reasoning-start', id: 'r' },
+    { type: 'reasoning-delta', id: 'r', delta: `a thought of ${provider}` },
+    { type: 'reasoning-end', id: 'r' },
+    { type: 'text-start', id: 't' },
+    { type: 'text-delta', id: 't', delta: `said by ${provider}` },
+    { type: 'text-end', id: 't' },
+    { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage },
+  ];
+  const doStream = async ({ prompt }: { readonly prompt: unknown }) => {
+    asked.push(JSON.stringify(prompt));
+    return { stream: ReadableStream.from(parts) };
+  };
+  const model = { specificationVersion: 'v4', provider, modelId: 'm', supportedUrls: {}, doStream } as never;
+  return { model, asked };
+}
+
+const [openai, anthropic] = ['openai.responses', 'anthropic.messages'];
+
+test.for([
+  [openai, true],
+  [anthropic, false],
+] as const)(
+  'a history that a host gives back, as JSON, still says who thought: %s gets the thought: %s (failover 10, 11, 14)',
+  async ([provider, isSent]) => {
+    const { messages } = await hostOf({ models: { fast: answering(openai).model } }).run();
+    const { model, asked } = answering(provider);
+    const history = JSON.parse(JSON.stringify(messages));
+    const result = await hostOf({ models: { fast: model } }).run({ history });
+    expect(result.messages.map(({ providerOptions }) => providerOptions?.pawl?.model)).toEqual([
+      undefined,
+      `${openai}/m`,
+      undefined,
+      `${provider}/m`,
+    ]);
+    expect(asked[0]).toContain(`said by ${openai}`);
+    expect(asked[0]).not.toContain('pawl');
+    expect(asked[0]?.includes(`a thought of ${openai}`)).toBe(isSent);
+  },
+);
+
+test('a conversation that another provider continues gets its words, and back again its own thoughts alone (failover 10, 14)', async () => {
+  const store = memoryStore();
+  const sent: string[] = [];
+  for (const [at, provider] of [openai, anthropic, openai].entries()) {
+    const { model, asked } = answering(provider);
+    const host = hostOf({ models: { fast: model }, store });
+    const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+    await thread.send({ id: `m${at}`, text: `Message ${at}.` });
+    await until(() => asked.length === 1);
+    await until(async () => (await thread.messages()).length === 2 * (at + 1));
+    sent.push(asked[0] ?? '');
+    await host.executor.shutdown();
+  }
+  const [, second = '', third = ''] = sent;
+  expect(second).toContain(`said by ${openai}`);
+  expect(second).not.toMatch(/a thought of|pawl/);
+  expect(third).toContain(`said by ${anthropic}`);
+  expect(third).toContain(`a thought of ${openai}`);
+  expect(third).not.toMatch(/a thought of anthropic|pawl/);
 });

@@ -115,7 +115,7 @@ describe('a skill', () => {
     }
   });
 
-  test('goes on after a crash with what it was asked, also when a deploy has changed its text (supervision 7)', async () => {
+  test('continues after a crash with what it was asked, also when a deploy has changed its text (supervision 7)', async () => {
     const skillOf = (instructions: string) =>
       defineSkill({ ...summarise, input: summarise.input.jsonSchema, instructions });
     const first = mortalProcess();

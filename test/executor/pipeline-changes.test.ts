@@ -64,7 +64,7 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
     expect([report.parked.length, report.resumed.length]).toEqual([1, 0]);
   });
 
-  test('refuse: it goes on by itself when the definition is as before (pipeline 9)', async () => {
+  test('refuse: it continues by itself when the definition is as before (pipeline 9)', async () => {
     const left = await leftBy(first, true);
     await hostOf({ agent: after, tools, store: left, script: [] }).run({ runId: 'r' });
     const script = first.phases ? [reply('two'), reply('three')] : [reply('three')];
@@ -73,7 +73,7 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
     expect(back.model.calls).toHaveLength(script.length);
   });
 
-  test('restart: it begins anew, and what it has used is counted on (pipeline 9)', async () => {
+  test('restart: it begins again, and what it has used is counted on (pipeline 9)', async () => {
     const left = await leftBy(first, true);
     const script = ['one', 'two', 'three', 'four'].slice(-(after.phases?.length ?? 1)).map((text) => reply(text));
     const next = hostOf({ agent: after, tools, store: left, script, onDefinitionChange: 'restart' });
@@ -86,7 +86,7 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
 });
 
 describe('a run that was parked for its phases (pipeline 9)', () => {
-  test('goes on with recover once the definition is as before', async () => {
+  test('continues with recover once the definition is as before', async () => {
     const left = await leftBy(before, false);
     const changed = hostOf({ agent: pipeline(tell, look), store: left, script: [] });
     expect((await changed.executor.recover()).parked).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('continue-matching keeps the completed phases that still match, from th
     return { result, systems: systemsOf(next.model), messages: next.model.calls[0]?.messages };
   };
 
-  test('and begins the changed one anew', async () => {
+  test('and begins the changed one again', async () => {
     const { result, systems, messages } = await goOn(pipeline(look, { ...tell, instructions: 'Say {{.a}}' }, end), 2);
     expect(result).toMatchObject({ status: 'ok', output: 'new 1' });
     expect(outputsOf(result)).toEqual(['a: one', 'b: new 0', 'c: new 1']);
@@ -146,7 +146,7 @@ describe('continue-matching keeps the completed phases that still match, from th
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['a: one', 'b: two']);
   });
 
-  test('and goes on in the interrupted phase when nothing has changed', async () => {
+  test('and continues in the interrupted phase when nothing has changed', async () => {
     const { result, messages } = await goOn(before, 2);
     expect(outputsOf(result)).toEqual(['a: one', 'b: new 0', 'c: new 1']);
     expect(messages).toHaveLength(3);

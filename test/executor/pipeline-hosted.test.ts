@@ -50,7 +50,7 @@ describe('a pipeline inside a host’s machine', () => {
   describe.for([true, false])('durable: %s', (isDurable) => {
     // Call 2 is the first of its phase: in the record nothing of it is there yet.
     test.for([0, 1, 2, 3])(
-      'goes on when the host is persisted in model call %i and restored (pipeline 8)',
+      'continues when the host is persisted in model call %i and restored (pipeline 8)',
       async (call) => {
         const store = isDurable ? memoryStore() : undefined;
         const { snapshot } = await hostedAt(call, store);
@@ -76,7 +76,7 @@ describe('a pipeline inside a host’s machine', () => {
     expect(whole).not.toHaveProperty('stored');
   });
 
-  test('without a store, persisted in a phase that begins anew, keeps its completed phases (pipeline 8)', async () => {
+  test('without a store, persisted in a phase that begins again, keeps its completed phases (pipeline 8)', async () => {
     const anew = phases.map((phase): Phase => ({ ...phase, recovery: 'boundary' }));
     const { snapshot } = await hostedAt(3, undefined, anew);
     const child = childOf(snapshot);
@@ -88,7 +88,7 @@ describe('a pipeline inside a host’s machine', () => {
     expect(systemsOf(parts.model)).toEqual(['B saw one', 'B saw one', 'C saw two']);
   });
 
-  test('goes on from a stored record between two phases that is given as a snapshot (pipeline 8)', async () => {
+  test('continues from a stored record between two phases that is given as a snapshot (pipeline 8)', async () => {
     const store = memoryStore();
     await hostedAt(2, store);
     const record = await onlyRecord(store);
@@ -99,7 +99,7 @@ describe('a pipeline inside a host’s machine', () => {
     expect(actor.getSnapshot().output).toMatchObject({ status: 'ok', output: 'three', iterations: 5, durable: true });
   });
 
-  test('is left at its phase when the host leaves, and another host goes on', async () => {
+  test('is left at its phase when the host leaves, and another host continues', async () => {
     const store = memoryStore();
     const { host, model } = await hostedAt(3, store);
     host.send({ type: 'leave' });

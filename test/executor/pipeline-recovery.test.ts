@@ -20,7 +20,7 @@ const whole = () => hostOf({ agent: { phases }, tools, script }).run({ runId: 'r
 const countersOf = (store: ReturnType<typeof watchedStore>) =>
   headOfWrite(store.log.findLast(isWrite) as never)?.counters;
 
-describe('a phase that begins anew after a crash (pipeline 8)', () => {
+describe('a phase that begins again after a crash (pipeline 8)', () => {
   test.for([0, 1, 2])(
     'after %i of its steps leaves usage, iterations and counters as the uninterrupted run’s',
     async (done) => {
@@ -157,7 +157,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
     ]);
   });
 
-  test('goes on in the open step when the process died during the call', async () => {
+  test('continues in the open step when the process died during the call', async () => {
     let starts = 0;
     const slow = toolOf(name, name === 'send' ? 'idempotent' : 'once', () => {
       starts += 1;
@@ -172,10 +172,11 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
     const next = hostOf({ agent: { phases }, tools: given, store: left, script: entries.slice(4) });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 7 });
     expect(starts).toBe(name === 'send' ? 2 : 1);
-    expect(next.warnings).toHaveLength(1);
+    // That a call with effect once may have taken effect has a line of its own.
+    expect(next.warnings).toHaveLength(name === 'send' ? 1 : 2);
   });
 
-  test('begins anew when the call never began: its intent did not reach the store', async () => {
+  test('begins again when the call never began: its intent did not reach the store', async () => {
     let starts = 0;
     const counting = toolOf(name, name === 'send' ? 'idempotent' : 'once', () => (starts += 1));
     const given = [toolOf('look'), counting];
@@ -198,7 +199,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
   });
 });
 
-test('a phase that begins anew waits for no store between its steps; one that goes on at its step does (pipeline 8)', async () => {
+test('a phase that begins again waits for no store between its steps; one that continues at its step does (pipeline 8)', async () => {
   const calls = (recovery: 'step' | 'boundary') => {
     const inner = memoryStore();
     let isSlow = false;

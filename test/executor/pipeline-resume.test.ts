@@ -11,7 +11,7 @@ const twin = (n: number): Phase => ({ name: 'x', instructions: `${n} {{.x}}` });
 const isComplete = (count: number) => (record: { completedPhases: readonly unknown[] }) =>
   record.completedPhases.length === count;
 
-describe('a pipeline that goes on', () => {
+describe('a pipeline that continues', () => {
   test('skips the complete phase and threads its output: B saw saved-a, in one model call (pipeline 8)', async () => {
     const { run, model } = hostOf({ agent: { phases: two }, script: [reply('b is done')] });
     const completedPhases = [{ name: 'a', output: 'saved-a' }];
@@ -72,7 +72,7 @@ describe('a pipeline that goes on', () => {
     expect(saved[0]).toEqual(['a', 'b']);
   });
 
-  test('in the middle of a phase goes on at its last step, with its own conversation (pipeline 8)', async () => {
+  test('in the middle of a phase continues at its last step, with its own conversation (pipeline 8)', async () => {
     const script = [callTool('look'), reply('one'), callTool('look', { n: 1 }), callTool('look', { n: 2 }), hang()];
     const left = await diedWhen(({ iteration }) => iteration === 4, { agent: { phases: two }, tools, script });
     const record = await onlyRecord(left);
@@ -130,7 +130,7 @@ describe('a pipeline that goes on', () => {
     expect(seen).toEqual([seen[0], seen[0]]);
   });
 
-  test('goes on from the resume state that its record makes (pipeline 8)', async () => {
+  test('continues from the resume state that its record makes (pipeline 8)', async () => {
     const script = [reply('one'), callTool('look'), hang()];
     const left = await diedWhen(({ iteration }) => iteration === 2, { agent: { phases: two }, tools, script });
     const record = await onlyRecord(left);

@@ -152,7 +152,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
   });
 });
 
-test('a phase that begins anew, once it took a message in, goes on at its step (pipeline 8)', async () => {
+test('a phase that begins again, once it took a message in, continues at its step (pipeline 8)', async () => {
   const script = [reply('one'), callTool('look'), callTool('look', { n: 2 }), hang()];
   const first = await at(1, script, phasesWith('boundary'));
   await first.run.steer('also X');

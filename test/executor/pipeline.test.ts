@@ -116,7 +116,7 @@ describe('the phases of an agent', () => {
     expect(await run()).toMatchObject({ status: 'ok', output: 'told' });
   });
 
-  test('never give two calls one id, although their models count anew (pipeline 1)', async () => {
+  test('never give two calls one id, although their models count again (pipeline 1)', async () => {
     const keys: string[] = [];
     const send = toolOf('send', 'idempotent', (_, { idempotencyKey }) => keys.push(idempotencyKey));
     const calls = callTools([

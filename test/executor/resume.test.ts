@@ -24,7 +24,7 @@ async function storeWith(record: RunCheckpoint, store = memoryStore()) {
   return store;
 }
 
-describe('a run that goes on from its record', () => {
+describe('a run that continues from its record', () => {
   test('4 of 6 steps done: two more model calls, the first with the saved transcript, message for message (executor 12)', async () => {
     const record = await diedAfter(4);
     const host = hostOf({ script: six.slice(4), tools, store: await storeWith(record) });
@@ -45,7 +45,7 @@ describe('a run that goes on from its record', () => {
     },
   );
 
-  test('iteration goes on: after 2 the next save says 3 (checkpoint 4)', async () => {
+  test('iteration continues: after 2 the next save says 3 (checkpoint 4)', async () => {
     const store = watchedStore();
     await store.save(await diedAfter(2));
     store.log.length = 0;
@@ -173,7 +173,7 @@ const answers = (...ids: string[]): Message => ({
   })),
 });
 
-describe("a run that goes on from a host's own history", () => {
+describe("a run that continues from a host's own history", () => {
   const goOn = (resume: ResumeState, script: ScriptedEntry[] = [reply('end')]) => {
     const host = hostOf({ script, tools });
     return host.run({ prompt: 'Go.' }, { resume }).then((result) => ({ host, result }));
@@ -210,7 +210,7 @@ describe("a run that goes on from a host's own history", () => {
     expect(host.model.calls).toHaveLength(0);
   });
 
-  test('a start that is repeated with the same resume state goes on from the record: a once call is not made again', async () => {
+  test('a start that is repeated with the same resume state continues from the record: a once call is not made again', async () => {
     const store = memoryStore();
     const made: string[] = [];
     const send = toolOf('send', 'once', (_, { callId }) => made.push(callId));
@@ -226,7 +226,7 @@ describe("a run that goes on from a host's own history", () => {
     expect(made).toEqual(['first']);
   });
 
-  test('a stored record handed over as resume state goes on as the record would (executor 12)', async () => {
+  test('a stored record handed over as resume state continues as the record would (executor 12)', async () => {
     const record = await diedAfter(4);
     const { host, result } = await goOn(toResumeState(record), six.slice(4));
     expect(host.model.calls[0]?.messages).toEqual(record.messages);
@@ -252,7 +252,7 @@ describe("a run that goes on from a host's own history", () => {
   });
 });
 
-test('a reply whose calls were in flight at the crash is not asked for again: its step goes on in the tools (executor 12)', async () => {
+test('a reply whose calls were in flight at the crash is not asked for again: its step continues in the tools (executor 12)', async () => {
   const store = memoryStore();
   const hangs = toolOf('send', 'idempotent', () => new Promise(() => {}));
   const first = hostOf({ script: [callTools([{ name: 'send', input: {} }])], tools: [hangs], store });

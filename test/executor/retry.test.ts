@@ -1,4 +1,4 @@
-import { createPalette, defineAgent, memoryStore, type RunEvent, type RunObserver } from 'pawl';
+import { createPalette, defineAgent, type JournalEvent, memoryStore, type RunEvent, type RunObserver } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -94,44 +94,26 @@ describe('executor.retry', () => {
     expect(result.phases.map(({ name }) => name)).toEqual(['plan', 'write']);
   });
 
-  test.for(['maxSteps', 'maxRuntimeMs', 'maxConsecutiveToolErrors'] as const)(
-    'gives the run its limits again: one that met %s works on (lab 5)',
-    async (limit) => {
-      const clock = testClock(1_000);
-      const store = memoryStore({ clock });
-      const look = toolOf('look', 'read', async () => {
-        await clock.advance(600);
-        if (limit === 'maxConsecutiveToolErrors') throw new Error('no');
-        return 'ok';
-      });
-      const most = { maxSteps: 2, maxRuntimeMs: 1_000, maxConsecutiveToolErrors: 2 }[limit];
-      const options =
-        limit === 'maxConsecutiveToolErrors' ? { defaults: { [limit]: most } } : { agent: { [limit]: most } };
-      const calls = [callTool('look'), callTool('look', { n: 2 })];
-      const open = () => hostOf({ store, clock, tools: [look], ...options, script: [...calls, reply('done')] });
-      const first = await open().run(request);
-      expect(first.status).not.toBe('ok');
-      const once = hostOf({
-        store,
-        clock,
-        tools: [look],
-        ...options,
-        script: limit === 'maxRuntimeMs' ? [reply('done')] : [callTool('look', { n: 3 }), reply('done')],
-      });
-      expect(await (await once.executor.retry('r')).result).toMatchObject({ status: 'ok', output: 'done' });
-    },
-  );
-
   test('says in record, list and result that it is the same run, and is delivered with another outcomeId (lab 5)', async () => {
-    const store = memoryStore();
+    const clock = testClock(1_000);
+    const store = memoryStore({ clock });
     const ends: string[] = [];
-    const options = { store, onOutcome: ({ outcomeId }: { outcomeId: string }) => void ends.push(outcomeId) };
-    await hostOf({ ...options, script: [refused()] }).run({ ...request, callerId: 'ada', labels: { order: '17' } });
-    const next = hostOf({ ...options, retention: { records: 60_000 }, script: [reply('done')] });
-    await (await next.executor.retry('r')).result;
+    const onOutcome = ({ outcomeId }: { outcomeId: string }) => void ends.push(outcomeId);
+    const options = { store, clock, onOutcome, retention: { records: '1d' } };
+    const asked = { ...request, callerId: 'ada', labels: { order: '17' } };
+    await hostOf({ ...options, script: [refused()] }).run(asked);
+    const before = await store.load('r', { ended: true });
+    await clock.advance(5_000);
+    const next = hostOf({ ...options, script: [reply('done')] });
+    const result = await (await next.executor.retry('r')).result;
+    expect(result).toMatchObject({ runId: 'r', status: 'ok' });
     const record = await store.load('r', { ended: true });
-    expect(record?.retries).toMatchObject([{ error: { code: 'MODEL' } }]);
-    expect(record).toMatchObject({ labels: { order: '17' }, meta: { callerId: 'ada', prompt: 'Go.' } });
+    const { birth, beganAt, fingerprint, meta, labels } = before ?? {};
+    expect(record).toMatchObject({ birth, beganAt, fingerprint, meta, labels });
+    expect(labels).toEqual({ order: '17' });
+    expect(record?.retries).toEqual([{ at: 6_000, steps: 0, error: { code: 'MODEL' }, used: expect.anything() }]);
+    const list = await next.executor.history();
+    expect(list).toMatchObject([{ runId: 'r', status: 'ok', labels, meta, beganAt: 1_000 }]);
     expect(new Set(ends).size).toBe(2);
   });
 
@@ -165,7 +147,7 @@ describe('executor.retry', () => {
     expect(record?.retries?.filter(({ used }) => used)).toHaveLength(1);
   });
 
-  test.for(onStores)('its journal goes on, and has one end: %s (lab 5)', async ([, make]) => {
+  test.for(onStores)('its journal continues, and has one end: %s (lab 5)', async ([, make]) => {
     const store = make();
     const options = { store, journal: true, tools: [toolOf('look')] };
     const first = hostOf({ ...options, script: [callTool('look'), refused()] });
@@ -194,6 +176,42 @@ describe('executor.retry', () => {
     expect([types[0], types.at(-1)]).toEqual(['run.retried', 'run.ended']);
   });
 
+  test.for(onStores)(
+    'by a process that keeps no journal is in the events of its readers, in the place of the end, on %s (lab 5)',
+    async ([, make]) => {
+      const store = make();
+      const first = hostOf({ store, journal: true, script: [refused()] });
+      await first.run(request);
+      let cursor = '';
+      for await (const event of first.executor.events('r')) cursor = event.cursor;
+      await hostOf({ store }).executor.control('r').retry();
+      const next = hostOf({ store, journal: true, script: [reply('done')] });
+      await next.executor.recover();
+      await until(async () => (await store.outcome('r'))?.status === 'ok');
+      const shown: unknown[] = [];
+      for await (const event of next.executor.events('r')) shown.push(event.type);
+      expect(shown.filter((type) => String(type).startsWith('run.'))).toEqual([
+        ...['run.started', 'run.retried', 'run.resumed', 'run.ended'],
+      ]);
+      const after: JournalEvent[] = [];
+      for await (const event of next.executor.events('r', { after: cursor })) after.push(event);
+      expect(after[0]).toMatchObject({ type: 'run.retried', status: 'error', error: { code: 'MODEL' } });
+      expect([after[1]?.type, after.at(-1)?.type]).toEqual(['run.resumed', 'run.ended']);
+    },
+  );
+
+  test('keeps who asked for it in the event of the retry (lab 5)', async () => {
+    const store = memoryStore();
+    const host = hostOf({ store, journal: true, script: [refused(), reply('done')] });
+    await host.run(request);
+    const by = { id: 'ada', name: 'Ada' };
+    await expect(host.executor.retry('r', { by: 'ada' as never })).rejects.toThrow('by must be { id, name? }');
+    await (await host.executor.retry('r', { by })).result;
+    const events: JournalEvent[] = [];
+    for await (const event of host.executor.events('r')) events.push(event);
+    expect(events.find(({ type }) => type === 'run.retried')).toMatchObject({ status: 'error', by });
+  });
+
   test('the totals of its day count each step once (lab 5)', async () => {
     const store = memoryStore();
     const options = { store, audit: true, tools: [toolOf('look')] };
@@ -209,7 +227,7 @@ describe('executor.retry', () => {
     expect(next.usage.outputTokens).toBeGreaterThan(first.usage.outputTokens);
   });
 
-  test('its attempts go on: the first one after the retry is told that the one before had left (lab 5)', async () => {
+  test('its attempts continue: the first one after the retry is told that the one before had left (lab 5)', async () => {
     const store = memoryStore();
     await hostOf({ store, tools: [toolOf('look')], script: [callTool('look'), refused()] }).run(request);
     const seen: unknown[] = [];
@@ -247,43 +265,18 @@ describe('executor.retry', () => {
     const next = hostOf({ store, script: [reply('done')] });
     await next.executor.park('r', 'a look');
     expect(await (await next.executor.retry('r')).result).toMatchObject({ status: 'ok' });
-  });
 
-  test.for(['ok', 'thread', 'nobody', 'gone', 'agent'] as const)(
-    'refuses, and changes nothing: %s (lab 6, 7)',
-    async (kind) => {
-      const store = memoryStore();
-      const host = hostOf({ store, script: [reply('done')], retention: { records: 60_000 } });
-      const codeOf = async (executor = host.executor, runId = 'r') =>
-        executor.retry(runId).then(
-          () => 'none',
-          ({ code }: { code: string }) => code,
-        );
-      if (kind === 'ok') {
-        await host.run(request);
-        expect(await codeOf()).toBe('RUN_ENDED');
-      }
-      if (kind === 'thread') {
-        const bad = hostOf({ store, script: [refused()] });
-        const { runId } = await bad.executor
-          .thread('t', { agent: bad.agent, callerId: 'ada' })
-          .send({ id: 'm', text: 'Hi.' });
-        await until(async () => (await bad.executor.find(runId))?.status === 'ended');
-        expect(await codeOf(bad.executor, runId)).toBe('RUN_ENDED');
-      }
-      if (kind === 'nobody') expect(await codeOf()).toBe('RUN_NOT_FOUND');
-      if (kind === 'gone') {
-        await hostOf({ store, script: [refused()], retention: { records: 0 } }).run(request);
-        expect(await codeOf()).toBe('RECORD_GONE');
-      }
-      if (kind === 'agent') {
-        await hostOf({ store, agent: { id: 'other' }, script: [refused()] }).run(request);
-        expect(await codeOf()).toBe('AGENT_NOT_FOUND');
-        await host.executor.control('r').retry({ by: { id: 'ada' } });
-        expect((await store.due.list({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
-      }
-    },
-  );
+    const asking: HostOptions = { approvals: () => 'ask', defaults: { waitLingerMs: 1 } };
+    const waiting = (script: HostOptions['script'] = []) =>
+      hostOf({ store, tools: [toolOf('pay', 'once')], script, ...asking });
+    expect(await waiting([callTool('pay')]).run({ ...request, runId: 'w' })).toMatchObject({ status: 'waiting' });
+    const before = await store.load('w');
+    const host = waiting();
+    expect(await (await host.executor.retry('w')).result).toMatchObject({ status: 'waiting' });
+    await host.executor.control('w').retry({ by: { id: 'ada' } });
+    expect(await store.load('w')).toEqual(before);
+    expect(host.model.calls).toEqual([]);
+  });
 
   test('two at once, here and in another process, are one run that continues (lab 6)', async () => {
     const store = memoryStore();

@@ -83,7 +83,7 @@ describe('a run id from the ids port', () => {
     expect(await onlyRecord(store)).toEqual(before);
   });
 
-  test('that a live run has is a conflict, here and in another process, and the live run goes on', async () => {
+  test('that a live run has is a conflict, here and in another process, and the live run continues', async () => {
     const store = memoryStore();
     const host = hostOf({ script: [callTool('look'), hang()], tools, store, ids: () => 'taken' });
     const run = await host.start();
@@ -152,7 +152,7 @@ describe('two starts with one id', () => {
     expect((await first.result).status).toBe('cancelled');
   });
 
-  test('and another prompt or agent are a conflict while the first is live, which goes on', async () => {
+  test('and another prompt or agent are a conflict while the first is live, which continues', async () => {
     const host = hostOf({ script: [hang()], store: memoryStore() });
     const first = await host.start({ runId: 'r' });
     const other = defineAgent({ id: 'other', instructions: 'x' });
@@ -252,7 +252,7 @@ describe('starts without progress', () => {
   });
 
   test.for([false, true])(
-    'begin anew with each recorded step: a run that dies after each of ten is never parked (plain store: %s) (recovery 2)',
+    'begin again with each recorded step: a run that dies after each of ten is never parked (plain store: %s) (recovery 2)',
     async (isPlain) => {
       let store = memoryStore();
       for (let step = 1; step <= 10; step++) {

@@ -174,7 +174,7 @@ describe('what an observer knows of a run', () => {
     expect(runsIn(observer)).toMatchObject([{ origin: 'hosted', starts: 1, rootRunId: 'h' }]);
   });
 
-  test('that a call of another run began: `child`, with the run at the top of the tree', async () => {
+  test('that a call of another run began: `child`, with the run at the top of the tree, and which start of the call it is (otel 19)', async () => {
     const observer = seeing();
     const helper = defineAgent({ id: 'helper', instructions: 'Help.' });
     const host = hostOf({
@@ -187,6 +187,7 @@ describe('what an observer knows of a run', () => {
     const [, child] = runsIn(observer);
     expect(child).toMatchObject({ origin: 'child', starts: 1, rootRunId: 'top' });
     expect(child?.info.parentRunId).toBe('top');
+    expect(child?.parent).toMatchObject({ runId: 'top', attempt: 1, callAttempt: 1 });
     expect(child?.info.runId).not.toBe('top');
   });
 

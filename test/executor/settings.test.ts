@@ -178,7 +178,7 @@ describe('the tool choice of an agent lets its loop end', () => {
     expect(await sent({ settings: { toolChoice: 'required' } }, [reply('done')])).toEqual([{}]);
   });
 
-  test('a run that goes on after its first turn does not force another call', async () => {
+  test('a run that continues after its first turn does not force another call', async () => {
     const history = [
       { role: 'user', content: [{ type: 'text', text: 'Go.' }] },
       { role: 'assistant', content: [{ type: 'tool-call', toolCallId: '1', toolName: 'look', input: {} }] },

@@ -5,7 +5,7 @@ import { LeaseRenewal } from '../../src/executor/services/lease-renewal.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 
 describe('while the store fails, a run whose policy is to fail', () => {
-  test('goes on while fewer steps are unsaved than it allows, however often the save is tried again (checkpoint 21)', async () => {
+  test('continues while fewer steps are unsaved than it allows, however often the save is tried again (checkpoint 21)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     let isDown = false;
@@ -77,7 +77,7 @@ function refuse(): never {
   throw new Error('no phases today');
 }
 
-test('a run that cannot even be made is skipped by recover, with its reason, and the others go on (recovery 1)', async () => {
+test('a run that cannot even be made is skipped by recover, with its reason, and the others continue (recovery 1)', async () => {
   const store = memoryStore();
   const first = hostOf({ script: [hang(), hang()], store });
   await first.start({ runId: 'a' });

@@ -75,14 +75,14 @@ describe('a history that a host gives, and that ends with an answer', () => {
   const answer = { role: 'assistant' as const, content: [{ type: 'text' as const, text: good }] };
   const history = [said('One?'), answer];
 
-  test('is gone on with: that is not the answer of this run (executor 12)', async () => {
+  test('is continued: that is not the answer of this run (executor 12)', async () => {
     const host = hostOf({ agent: { output: standard(validate) } as never, script: [reply(good)] });
     const result = await host.run({}, { resume: { history } });
     expect(host.model.calls).toHaveLength(1);
     expect(result).toMatchObject({ status: 'ok', iterations: 1 });
   });
 
-  test('is gone on with by an agent whose answers need no form, whoever gave that one', async () => {
+  test('is continued by an agent whose answers need no form, whoever gave that one', async () => {
     const host = hostOf({ script: [reply('two')] });
     const result = await host.run({}, { resume: { history, iteration: 1, undelivered: [said('And now?')] } });
     expect(host.model.calls[0]?.messages).toEqual([...history, said('And now?')]);

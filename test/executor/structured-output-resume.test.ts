@@ -50,7 +50,7 @@ describe.for([
     expect(next.model.calls).toHaveLength(1);
   });
 
-  test('goes on after a shutdown as well', async () => {
+  test('continues after a shutdown as well', async () => {
     const store = memoryStore();
     const first = hostOf({ ...given, store, script: [...before, reply('no'), hang()] });
     await first.start({ runId: 'r' });
@@ -65,7 +65,7 @@ describe.for([
   });
 });
 
-test('a last phase that begins anew after a crash has its repair anew: nothing of its first try is recorded (pipeline 8)', async () => {
+test('a last phase that begins again after a crash has its repair again: nothing of its first try is recorded (pipeline 8)', async () => {
   const given = { agent: { phases: last({ recovery: 'boundary' }), output }, tools };
   const left = await diedWhen((_, { calls }) => calls.length === 3, {
     ...given,

@@ -137,7 +137,7 @@ describe('a tree of three levels whose root is ended', () => {
     expect(await family.store.listInterrupted()).toHaveLength(7);
   });
 
-  test('because its lease is lost: whoever has it goes on with its children, so these are left (supervision 7)', async () => {
+  test('because its lease is lost: whoever has it continues with its children, so these are left (supervision 7)', async () => {
     const family = await tree({ defaults: { leaseMs: 30_000, maxRuntimeMs: 10 * DAY, firstChunkMs: 10 * DAY } });
     const { renew } = family.store;
     family.store.renew = (claim, ms) =>
@@ -176,7 +176,7 @@ describe('a tree of three levels whose root is ended', () => {
 });
 
 describe('a run in the middle of a tree', () => {
-  test('that is cancelled by its id ends with all below it; its parent gets that as data and goes on (supervision 6)', async () => {
+  test('that is cancelled by its id ends with all below it; its parent gets that as data and continues (supervision 6)', async () => {
     const model = answeringModel((request) => {
       if (request.system === 'worker') return hang();
       if (turnsOf(request) > 0) return reply(JSON.stringify(request.messages.at(-1)));
@@ -199,7 +199,7 @@ describe('a run in the middle of a tree', () => {
     expect(await store.listInterrupted()).toEqual([]);
   });
 
-  test('whose actor is stopped goes on: its parent waits for it, and asks for it again (supervision 7)', async () => {
+  test('whose actor is stopped continues: its parent waits for it, and asks for it again (supervision 7)', async () => {
     let isHeld = true;
     const model = answeringModel((request) => {
       if (request.system === 'worker') return isHeld ? hang() : reply('worked');

@@ -55,7 +55,7 @@ const changed = (left: Left, runId: string, by: (record: RunCheckpoint) => RunCh
 });
 
 describe('recover', () => {
-  test('takes up the root of a tree alone: the others are left to their parents, and go on (supervision 7)', async () => {
+  test('takes up the root of a tree alone: the others are left to their parents, and continue (supervision 7)', async () => {
     const { executor, model } = hostWith(mortalProcess(await leftAtWork()), () => reply('worked'));
     const report = await executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r' }]);

@@ -147,7 +147,7 @@ describe('a process that is taken over while it resolves a run', () => {
     expect(await inner.listInterrupted()).toEqual([]);
   });
 
-  test('a new run does not go on without a record beside its new owner: its `once` call is made once (checkpoint 24, promise c)', async () => {
+  test('a new run does not continue without a record beside its new owner: its `once` call is made once (checkpoint 24, promise c)', async () => {
     const clock = testClock();
     const inner = memoryStore({ clock });
     const zombie = sleeper(inner, 'load');

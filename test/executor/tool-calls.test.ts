@@ -120,7 +120,7 @@ describe('the calls of one message', () => {
   );
 });
 
-describe('a call that goes wrong becomes an error result for the model, and the run goes on (executor 15)', () => {
+describe('a call that goes wrong becomes an error result for the model, and the run continues (executor 15)', () => {
   const strict = defineTool({
     name: 'strict',
     description: 'Takes an id.',
@@ -150,6 +150,24 @@ describe('a call that goes wrong becomes an error result for the model, and the 
       expect(outputs(result.messages[2])).toMatchObject([{ type: 'error-text', value: expect.stringMatching(text) }]);
     }
   });
+});
+
+test('a result in the transcript is a deep-frozen copy, equal to that of the record; the object of the tool stays free (executor 18)', async () => {
+  const given = { deep: { n: 1 }, gone: undefined, minus: -0 };
+  const store = memoryStore();
+  const host = hostOf({
+    script: [callTool('look', {}), reply('done')],
+    tools: [toolOf('look', 'read', () => given)],
+    store,
+    retention: { records: 60_000 },
+  });
+  const { messages } = await host.run({ runId: 'r' });
+  expect(Object.isFrozen(given) || Object.isFrozen(given.deep)).toBe(false);
+  expect((await store.load('r', { ended: true }))?.messages).toStrictEqual(messages);
+  const [part] = messages.flatMap(({ role, content }) => (role === 'tool' ? content : []));
+  if (part?.type !== 'tool-result' || part.output.type !== 'json') throw new Error('the step has one result');
+  const { deep } = part.output.value as { readonly deep: object };
+  for (const value of [part, part.output, part.output.value, deep]) expect(Object.isFrozen(value)).toBe(true);
 });
 
 test('a tool is told for whom it works and how far the run is (executor 18)', async () => {

@@ -1,6 +1,7 @@
-import { createExecutor, defineAgent, diagnose, type Executor, memoryStore } from 'pawl';
+import { createExecutor, defineAgent, defineWorkflow, diagnose, type Executor, memoryStore } from 'pawl';
 import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { setup } from 'xstate';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
 
@@ -84,6 +85,34 @@ describe('due runs of an agent that no process has', () => {
     expect(warned.filter((message) => message === 'executor: the due runs cannot be read')).toHaveLength(2);
     await executor.shutdown();
   });
+});
+
+test('runs that rest, and whose workflow or agent this process does not have, are one warning of the first recover() (workflow 19, edges 4)', async () => {
+  const clock = testClock(1_000);
+  const store = memoryStore({ clock });
+  const flowOf = (id: string) => {
+    const machine = setup({}).createMachine({ initial: 'a', states: { a: { after: { 86400000: 'b' } }, b: {} } });
+    return defineWorkflow({ id, machine });
+  };
+  const warned: object[] = [];
+  const boot = (...ids: string[]) => {
+    const logger = { warn: (_: string, fields: object) => void warned.push(fields) };
+    return createExecutor({ store, clock, logger, workflows: ids.map(flowOf), defaults: { waitLingerMs: 1 } });
+  };
+  const first = boot('refund', 'order');
+  for (const id of ['refund', 'order']) await first.start(flowOf(id), { runId: id, input: undefined });
+  await clock.advance(1_000);
+  await settle();
+  await first.shutdown();
+  const second = boot('order');
+  for (let time = 0; time < 2; time++) await second.recover();
+  const absent = { event: 'agent.absent', level: 'warn', code, agentIds: ['refund'], runs: 1 };
+  expect(warned).toEqual([expect.objectContaining(absent)]);
+  await second.shutdown();
+  const third = boot('order', 'refund');
+  await third.recover();
+  expect(warned).toHaveLength(1);
+  await third.shutdown();
 });
 
 describe('an agent that its executor was not made with', () => {

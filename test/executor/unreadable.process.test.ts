@@ -46,7 +46,7 @@ function unreadable(store: ControlStore, error: Error): ControlStore {
 }
 
 describe.each(kinds.filter(({ skip }) => !skip))('a start of a record that cannot be read, on $kind,', ({ open }) => {
-  test.each(reasons)('counts no attempt: after four with $code a good start goes on (recovery 2)', async (error) => {
+  test.each(reasons)('counts no attempt: after four with $code a good start continues (recovery 2)', async (error) => {
     const store = open();
     await store.save(record(2));
     for (let start = 1; start <= 4; start++) {
@@ -86,7 +86,7 @@ test('a start that has no model counts no attempt of a run that has no record ye
   expect((await store.claim('r', 'next', 1_000))?.attempts).toBe(1);
 });
 
-test('a run that was started with the wrong key again and again goes on with the right one (recovery 2)', async () => {
+test('a run that was started with the wrong key again and again continues with the right one (recovery 2)', async () => {
   const path = `${freshDir()}.db`;
   const withKey = (letter: string) =>
     sqliteStore({ path, codec: encrypt({ keys: { [letter]: keyOf(letter) }, current: letter }) });

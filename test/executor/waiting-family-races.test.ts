@@ -31,7 +31,7 @@ async function approve(world: TreeWorld, of: string, at = of) {
 }
 
 describe('the end of a child', () => {
-  test('that comes before its parent has recorded its wait is recorded once, and nothing waits for ever (waiting 23)', async () => {
+  test('that comes before its parent has recorded its wait is recorded once, and nothing waits without end (waiting 23)', async () => {
     const world = treeWorld();
     const left = gate();
     const first = world.process(

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { fromModelResponse, loadCheckpoint } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
-import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { decodeFanOut, encodeFanOut } from '../../src/fan-out/checkpoint.ts';
 import { torture } from '../crash/random.ts';
 import { freshFolder } from './fresh-folder.ts';
 import { answer, checkpointOf, nothing } from './sample-answers.ts';
 
 describe('a file that is no checkpoint', () => {
-  const sound = encodeCheckpoint(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
+  const sound = encodeFanOut(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
   const codeOf = (text: string): unknown => {
     try {
-      decodeCheckpoint(text, '/some/ask.json');
+      decodeFanOut(text, '/some/ask.json');
       return 'none';
     } catch (error) {
       expect((error as Error).message).toContain('/some/ask.json');

@@ -31,7 +31,7 @@ function askedAgain(a: readonly ScriptedEntry[], more: Partial<Asked> = {}) {
 const hasFailed = ({ error }: ResponseSnapshot) => error !== undefined;
 const isAtWork = ({ error, steps }: ResponseSnapshot) => error === undefined && steps === 1;
 
-describe('a model that failed and is asked anew', () => {
+describe('a model that failed and is asked again', () => {
   test('its tokens and its cost are those of all attempts; its steps and tools are those of the last one (fan-out 2)', async () => {
     const call = askedAgain([...failing, ...failing, callTool('look'), callTool('look'), reply('all of a')]);
     const first = await call.callUntil(2, hasFailed);
@@ -43,7 +43,7 @@ describe('a model that failed and is asked anew', () => {
     expect(third?.toolCalls).toEqual({ look: 2 });
   });
 
-  test('what the failed attempt took stays counted while the next one is at work, and after a call that went on (fan-out 5)', async () => {
+  test('what the failed attempt took stays counted while the next one is at work, and after a call that continued (fan-out 5)', async () => {
     const call = askedAgain([...failing, callTool('look'), hang(), reply('all of a')]);
     await call.callUntil(2, hasFailed);
     // At work, in the file; and when it leaves off.

@@ -201,7 +201,7 @@ describe('a file that cannot be had', () => {
     expect(call.calls()).toEqual([0]);
   });
 
-  test('a second fan-out of this process on the path is refused, and the first goes on undisturbed (fan-out 4)', async () => {
+  test('a second fan-out of this process on the path is refused, and the first continues undisturbed (fan-out 4)', async () => {
     const path = freshPath();
     const held = gate();
     const first = asked({

@@ -57,7 +57,7 @@ describe('the folder of records', () => {
     expect(around(path)).toEqual(['.pawl']);
   });
 
-  test('records without a checkpoint file are of nobody: the model begins anew (fan-out 5)', async () => {
+  test('records without a checkpoint file are of nobody: the model begins again (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [callTool('look'), hang(), reply('all of a')] }, path, tools: [toolOf('look')] });
     const caller = new AbortController();

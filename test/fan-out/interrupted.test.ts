@@ -10,7 +10,7 @@ import { freshFolder } from './fresh-folder.ts';
 const write = callTool('write_file', { path: 'new.txt', content: 'hello' });
 
 describe('a model past its deadline', () => {
-  test('one that hangs is interrupted with its partial text, tokens and writes; the others answer; the next call goes on from its last step (fan-out 6)', async () => {
+  test('one that hangs is interrupted with its partial text, tokens and writes; the others answer; the next call continues from its last step (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({
       models: { a: [write, stallAfter('So far'), reply('all of a')], b: [reply('of b')] },
@@ -148,7 +148,7 @@ describe('a caller who cancels', () => {
     expect((await running).responses[0]).toMatchObject({ interrupted: true, stopReason: 'interrupted' });
   });
 
-  test('what the first of several interruptions left is there after all of them, and each goes on (fan-out 6)', async () => {
+  test('what the first of several interruptions left is there after all of them, and each continues (fan-out 6)', async () => {
     const path = freshPath();
     const hangs = Array.from({ length: 5 }, hang);
     const call = asked({

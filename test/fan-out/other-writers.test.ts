@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { decodeFanOut, encodeFanOut } from '../../src/fan-out/checkpoint.ts';
 import { encodeSnapshot } from '../../src/fan-out/snapshot-json.ts';
 
 const response = {
@@ -8,7 +8,7 @@ const response = {
 };
 const file = { version: 1, prompt: 'p', timestamp: '2026-11-28T08:00:00Z', adapter_ids: ['a'], verbose: false };
 const read = (fields: object, top: object = {}) =>
-  decodeCheckpoint(JSON.stringify({ ...file, responses: [{ ...response, ...fields }], ...top }), 'x.json');
+  decodeFanOut(JSON.stringify({ ...file, responses: [{ ...response, ...fields }], ...top }), 'x.json');
 
 describe('a file that another program wrote', () => {
   test.for<[string, object]>([
@@ -17,7 +17,7 @@ describe('a file that another program wrote', () => {
     ['both', { error: 'no', interrupted: true }],
   ])('whose completed answer also has %s is read as not completed (edges 25)', ([, fields]) => {
     expect(read(fields).responses).toMatchObject([{ ...{ modelId: 'a', completed: false } }]);
-    expect(decodeCheckpoint(encodeCheckpoint(read(fields)), 'x.json')).toEqual(read(fields));
+    expect(decodeFanOut(encodeFanOut(read(fields)), 'x.json')).toEqual(read(fields));
   });
 
   test('has empty lists where it says null (edges 25)', () => {

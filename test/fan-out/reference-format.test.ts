@@ -14,7 +14,7 @@ import {
 } from 'pawl/fan-out';
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { encodeFanOut } from '../../src/fan-out/checkpoint.ts';
 import { torture } from '../crash/random.ts';
 import { answers } from './arbitrary-answers.ts';
 import { freshFolder } from './fresh-folder.ts';
@@ -135,7 +135,7 @@ describe('a fan-out file of the reference format (fan-out 2, 3)', () => {
     expect(readAsReference(readFileSync(path, 'utf8'))).toEqual(readAsReference(readFileSync(fixture, 'utf8')));
   });
 
-  test('is gone on with by a fan-out: the model that has answered is not asked again', async () => {
+  test('is continued by a fan-out: the model that has answered is not asked again', async () => {
     const path = join(freshFolder(), 'ask.json');
     copyFileSync(fixture, path);
     const [fast, deep, lost] = [scriptedModel([]), scriptedModel([reply('No.')]), scriptedModel([reply('Found.')])];
@@ -153,7 +153,7 @@ describe('a file that Pawl writes (fan-out 2, 3)', () => {
   test('is readable by a reader that knows only the reference format, whatever the answers are', () => {
     const property = fc.property(answers, fc.boolean(), (response, completed) => {
       const isCompleted = completed && !response.interrupted && response.error === undefined;
-      const text = encodeCheckpoint(checkpointOf({ ...response, completed: isCompleted }));
+      const text = encodeFanOut(checkpointOf({ ...response, completed: isCompleted }));
       const found = readAsReference(text).responses[0];
       expect(found).toMatchObject({ model_id: response.modelId, completed: isCompleted });
       expect(found).not.toHaveProperty('stop_reason');

@@ -24,7 +24,7 @@ async function left(rest = [reply('all of a')]) {
   return { path, call };
 }
 
-describe('a fan-out that goes on', () => {
+describe('a fan-out that continues', () => {
   test.for<readonly [what: string, harm: (file: string) => void]>([
     [
       'damaged',
@@ -41,7 +41,7 @@ describe('a fan-out that goes on', () => {
     expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
   });
 
-  test('a model without a record begins anew (fan-out 5)', async () => {
+  test('a model without a record begins again (fan-out 5)', async () => {
     const { path, call } = await left();
     rmSync(`${path}.runs`, { recursive: true });
     const { responses } = await call.start();
@@ -60,7 +60,7 @@ describe('a fan-out that goes on', () => {
     expect([interrupted, call.calls(), around(path)]).toEqual([false, [3, 1], ['.pawl']]);
   });
 
-  test('while it goes on, the checkpoint file counts what earlier processes took (fan-out 5)', async () => {
+  test('while it continues, the checkpoint file counts what earlier processes took (fan-out 5)', async () => {
     const { path, call } = await left([callTool('look'), hang()]);
     const caller = new AbortController();
     const running = call.start({ signal: caller.signal });
@@ -72,7 +72,7 @@ describe('a fan-out that goes on', () => {
     expect((await running).responses[0]).toMatchObject({ inputTokens: 20, costUsd: 0.12, toolCalls: { look: 2 } });
   });
 
-  test('a model whose processes have died again and again goes on when it is asked again (fan-out 5)', async () => {
+  test('a model whose processes have died again and again continues when it is asked again (fan-out 5)', async () => {
     const { path, call } = await left();
     await using store = sqliteStore({ path: recordsOf(path) });
     const [run] = await store.listInterrupted();

@@ -2,7 +2,7 @@
  * A process of its own for the tests of checkpoint files: `node saver-child.ts <role> <path> [argument]`. It says what it
  * does in lines of JSON.
  */
-import { IncrementalSaver, saveCheckpoint, snapshotFromPartial } from '../../src/fan-out/index.ts';
+import { IncrementalSaver, saveCheckpoint, snapshotFromPartial } from 'pawl/fan-out';
 
 const [role, path = '', argument = ''] = process.argv.slice(2);
 const say = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);

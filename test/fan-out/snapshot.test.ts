@@ -11,7 +11,7 @@ import {
   toModelResponse,
 } from 'pawl/fan-out';
 import { describe, expect, test } from 'vitest';
-import { decodeCheckpoint, encodeCheckpoint } from '../../src/fan-out/checkpoint.ts';
+import { decodeFanOut, encodeFanOut } from '../../src/fan-out/checkpoint.ts';
 import { torture } from '../crash/random.ts';
 import { answers, checkpointsOf, snapshots } from './arbitrary-answers.ts';
 import { freshFolder } from './fresh-folder.ts';
@@ -75,7 +75,7 @@ describe('an answer and its snapshot', () => {
 
 describe('a checkpoint as text', () => {
   test('the keys on the disk are snake_case, and nothing that is empty is there (fan-out 2)', () => {
-    const text = encodeCheckpoint(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
+    const text = encodeFanOut(checkpointOf(fromModelResponse(answer), fromModelResponse(nothing)));
     const [full, empty] = JSON.parse(text).responses;
     const mustBe = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd'];
     const ends = ['interrupted', 'completed', 'stop_reason', 'steps'];
@@ -91,7 +91,7 @@ describe('a checkpoint as text', () => {
 
   test('empty fields that a host hands over are left out on the disk, too (fan-out 2)', () => {
     const empty = { text: '', proposedWrites: [], toolCalls: {} };
-    const [written] = JSON.parse(encodeCheckpoint(checkpointOf({ ...fromModelResponse(nothing), ...empty }))).responses;
+    const [written] = JSON.parse(encodeFanOut(checkpointOf({ ...fromModelResponse(nothing), ...empty }))).responses;
     for (const key of ['text', 'proposed_writes', 'tool_calls', 'error', 'reasoning_tokens']) {
       expect(written).not.toHaveProperty(key);
     }
@@ -100,10 +100,10 @@ describe('a checkpoint as text', () => {
   test('any checkpoint comes back as it was: hostile names, lone surrogates and huge figures included (fan-out 3)', () => {
     fc.assert(
       fc.property(checkpointsOf(answers.map(fromModelResponse)), (checkpoint) => {
-        const text = Buffer.from(encodeCheckpoint(checkpoint)).toString();
-        const found = decodeCheckpoint(text, 'ask.json');
+        const text = Buffer.from(encodeFanOut(checkpoint)).toString();
+        const found = decodeFanOut(text, 'ask.json');
         expect(asJson(found)).toEqual(asJson(checkpoint));
-        expect(encodeCheckpoint(found)).toBe(text);
+        expect(encodeFanOut(found)).toBe(text);
         expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
       }),
       { numRuns: 120 * torture },
@@ -114,22 +114,22 @@ describe('a checkpoint as text', () => {
     const toolCalls = JSON.parse('{ "__proto__": 7 }') as Record<string, number>;
     const proposedWrites = [{ path: 'a', content: '\ud800', base: null }];
     const snapshot = fromModelResponse({ ...answer, toolCalls, proposedWrites });
-    const [found] = decodeCheckpoint(encodeCheckpoint(checkpointOf(snapshot)), 'ask.json').responses;
+    const [found] = decodeFanOut(encodeFanOut(checkpointOf(snapshot)), 'ask.json').responses;
     expect(Object.entries(found?.toolCalls ?? {})).toEqual([['__proto__', 7]]);
     expect(found?.proposedWrites).toStrictEqual(proposedWrites);
   });
 
   test('fields that today’s code does not know are left out, and do no harm (fan-out 2)', () => {
-    const value = JSON.parse(encodeCheckpoint(checkpointOf(fromModelResponse(answer))));
+    const value = JSON.parse(encodeFanOut(checkpointOf(fromModelResponse(answer))));
     const strange = { ...value, later: { a: 1 }, responses: [{ ...value.responses[0], mood: 'good' }] };
-    expect(decodeCheckpoint(JSON.stringify(strange), 'ask.json')).toEqual(checkpointOf(fromModelResponse(answer)));
+    expect(decodeFanOut(JSON.stringify(strange), 'ask.json')).toEqual(checkpointOf(fromModelResponse(answer)));
   });
 
   test.for([Number.NaN, Number.POSITIVE_INFINITY, '5', null])(
     'a figure that JSON cannot hold is refused, and not written as something else: %s (fan-out 3)',
     (steps) => {
       const snapshot = { ...fromModelResponse(answer), steps: steps as number };
-      expect(() => encodeCheckpoint(checkpointOf(snapshot))).toThrow(expect.objectContaining({ code: 'NOT_JSON' }));
+      expect(() => encodeFanOut(checkpointOf(snapshot))).toThrow(expect.objectContaining({ code: 'NOT_JSON' }));
     },
   );
 });

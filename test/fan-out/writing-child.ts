@@ -2,9 +2,10 @@
  * A process that is killed in the middle of a step: `node writing-child.ts <root> <path> <the calls of the step as JSON>`.
  * Of its own tools `hold` never ends, and `send` has effects.
  */
-import { fanOut } from '../../src/fan-out/index.ts';
-import { defineTool } from '../../src/index.ts';
-import { callTools, scriptedModel } from '../../src/testing/index.ts';
+
+import { defineTool } from 'pawl';
+import { fanOut } from 'pawl/fan-out';
+import { callTools, scriptedModel } from 'pawl/testing';
 
 const [root = '', path = '', calls = ''] = process.argv.slice(2);
 const any = { type: 'object' } as const;

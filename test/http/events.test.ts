@@ -179,6 +179,15 @@ describe('GET /runs/:runId/events', () => {
     expect(host.httpWarned).toHaveLength(2);
   });
 
+  test('breaks without a warning when its host shuts down: that is no fault (web 24)', async () => {
+    const host = await liveHost();
+    const stream = await follow(host, '/runs/r/events');
+    const end = stream.toEnd();
+    await host.executor.shutdown();
+    expect(await end).toBe('broken');
+    expect(host.httpWarned).toEqual([]);
+  });
+
   test('a shutdown breaks the open streams (web 24)', async () => {
     const host = await liveHost();
     const stream = await follow(host, '/runs/r/events');

@@ -12,7 +12,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const handlerOf = () => webHost({ http: { authorize: localOnly({ callerId: 'me' }) } }).handler as WebHandler;
+const handlerOf = (more: { readonly basePath?: string } = {}) =>
+  webHost({ http: { authorize: localOnly({ callerId: 'me' }), ...more } }).handler as WebHandler;
+/** As docs/frameworks.md has it. */
+const honoApp = (handler: WebHandler) => new Hono().all('/api/*', (context) => handler(context.req.raw, context.env));
 
 /** A server that makes its own `Request` of a message, as the adapters of Hono and Next do. */
 async function serverOf(fetchOf: (request: Request, incoming: IncomingMessage) => Response | Promise<Response>) {
@@ -54,6 +57,17 @@ describe('localOnly', () => {
     expect(await (await serverOf((request) => app.fetch(request)))()).toBe(200);
     const mounted = new Hono().mount('/', handlerOf());
     expect(await (await serverOf((request, incoming) => mounted.fetch(request, { incoming })))()).toBe(200);
+  });
+
+  test.for<[string, unknown, number]>([
+    ['of Bun', { requestIP: () => ({ address: '127.0.0.1', family: 'IPv4', port: 1 }) }, 200],
+    ['of Bun, to another machine', { requestIP: () => ({ address: '10.0.0.7', family: 'IPv4', port: 1 }) }, 401],
+    ['of Deno', { remoteAddr: { transport: 'tcp', hostname: '127.0.0.1', port: 1 } }, 200],
+  ])('reads the address from the environment of Hono on a server %s (edges 32)', async ([, env, status]) => {
+    vi.spyOn(console, 'warn').mockReturnValue();
+    expect(
+      (await honoApp(handlerOf({ basePath: '/api' })).request('http://localhost/api/runs', {}, env as object)).status,
+    ).toBe(status);
   });
 
   test('grants what Next passes on with the headers that it adds, and refuses what came through a proxy (edges 32)', async () => {

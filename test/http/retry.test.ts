@@ -17,12 +17,13 @@ async function failed() {
 }
 
 describe('POST /runs/:runId/retry', () => {
-  test('continues a run of the caller that ended badly, and its events go on to one end (lab 4, 5)', async () => {
+  test('continues a run of the caller that ended badly, and its events continue to one end (lab 4, 5)', async () => {
     const { host, path, did } = await failed();
     expect((await host.ask(`${path}/retry`, { as: 'bob', body: {} })).status).toBe(404);
     const sent = await host.ask(`${path}/retry`, { body: {} });
     expect(sent).toMatchObject({ status: 202, body: { state: 'live' } });
     const { body } = await host.ask(`${path}/events`);
+    expect(body.match(/"by":\{[^}]*\}/g)).toEqual(['"by":{"id":"ada"}']);
     expect(body.match(/"type":"run\.\w+"/g)?.slice(1)).toEqual([
       '"type":"run.retried"',
       '"type":"run.resumed"',

@@ -3,6 +3,7 @@ import { callTool, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { until } from '../fixtures/host.ts';
 import { change } from '../fixtures/left-runs.ts';
+import { collecting } from '../otel/spans.ts';
 import { askTool, mailTool, webHost } from './web-host.ts';
 
 const startOf = (prompt = 'Go.') => ({ agent: 'worker', prompt });
@@ -271,6 +272,30 @@ describe('GET /runs', () => {
     expect((await ids('label=n%3D1')).flat()).toEqual(['a1', 'a3']);
     expect((await ids('state=run')).flat()).toHaveLength(5);
     expect((await ids('state=you&state=park')).flat()).toEqual([]);
+  });
+
+  test('has the id of its trace in the line of a run, open and ended, and in its view (otel 2)', async () => {
+    const collected = collecting();
+    const host = webHost({
+      ...{ script: [callTool('ask', {}), reply('done')], tools: [askTool], tracing: collected.process() },
+      retention: { records: Number.POSITIVE_INFINITY },
+    });
+    const { runId } = (await host.ask('/runs', { body: startOf() })).body;
+    await until(() => host.executor.run$(runId)?.get().state === 'running.waiting');
+    const { traceId } = (await host.executor.explain(runId)) ?? {};
+    const seen = async () => [
+      (await host.ask('/runs')).body.items[0].traceId,
+      (await host.ask(`/runs/${runId}`)).body.traceId,
+    ];
+    expect(await seen()).toEqual([traceId, traceId]);
+    const { waits } = (await host.ask(`/runs/${runId}`)).body;
+    await host.ask(`/runs/${runId}/answers/${waits[0].id}`, { body: { how: 'answer', value: 'this' } });
+    await host.executor.get(runId)?.result;
+    expect(await seen()).toEqual([traceId, traceId]);
+    expect(collected.spans()[0]?.spanContext().traceId).toBe(traceId);
+    const untraced = webHost();
+    await (await untraced.start({ runId: 'plain', callerId: 'ada' })).result;
+    expect((await untraced.ask('/runs/plain')).body).not.toHaveProperty('traceId');
   });
 
   test('says 400 to labels that no run can have (web 17, 22)', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { memoryStore } from 'pawl';
+import { type Message, memoryStore } from 'pawl';
 import { exportRuns, importRuns, type LabFile, type RecordedRun, readRun, readRuns, replay } from 'pawl/lab';
 import { callTool, reply } from 'pawl/testing';
 import { afterAll, expect, test } from 'vitest';
@@ -152,6 +152,36 @@ test('a run of more than 64 MiB or 10,000 steps is LAB_FILE; a long line is not 
   expect(told).toStrictEqual([expect.stringMatching(/line 2: run "r": it has more than 67108864 bytes/)]);
   const many = [...lines.slice(0, 2), ...Array.from({ length: 10_001 }, () => '{"step":[]}')];
   await expect(all(readRuns(many))).rejects.toThrow('more than 10000 steps');
+  const wide = JSON.stringify({ step: [{ role: 'user', content: [{ type: 'text', text: 'x'.repeat(2 ** 20) }] }] });
+  const long = [...lines.slice(0, 2), ...Array.from({ length: 64 }, () => wide)];
+  await expect(all(readRuns(long))).rejects.toThrow('line 66: run "r": it has more than 67108864 bytes');
+});
+
+test('a run that is too large for a file is not exported: UNSUPPORTED, before its first line (lab 22, 24)', async () => {
+  const exportOf = async (messages: readonly Message[]) => {
+    const store = memoryStore();
+    await recordedRun({ store });
+    const { load } = store;
+    store.load = async (...args) => {
+      const record = await load(...args);
+      const all = record && [...record.messages.slice(0, 1), ...messages];
+      return record && all && { ...record, iteration: messages.length, messages: all };
+    };
+    const lines: string[] = [];
+    try {
+      for await (const line of exportRuns(hostOf({ store }).executor, ['r'])) lines.push(line);
+    } catch (error) {
+      return [lines.length, (error as { code: string }).code, (error as Error).message];
+    }
+    return [lines.length];
+  };
+  const saying = (text: string): Message => ({ role: 'assistant', content: [{ type: 'text', text }] });
+  const often = (count: number) => Array.from({ length: count }, () => saying('Hm.'));
+  expect(await exportOf(often(9))).toEqual([4 + 9]);
+  const refused = (what: RegExp) => [0, 'UNSUPPORTED', expect.stringMatching(what)];
+  expect(await exportOf(often(10_001))).toEqual(refused(/^run r .* 10001 steps; a file takes up to 10000 a run$/));
+  const pages = 'x'.repeat(2 ** 23);
+  expect(await exportOf(Array.from({ length: 8 }, () => saying(pages)))).toEqual(refused(/67108864 bytes/));
 });
 
 test('an imported run has ended: it is read, replayed and exported again, is never due and tells no end (lab 25)', async () => {
@@ -171,6 +201,16 @@ test('an imported run has ended: it is read, replayed and exported again, is nev
   expect(await there.executor.find('r')).toMatchObject({ status: 'ended' });
   expect(outcomes).toStrictEqual([]);
   expect(await all(readRuns(exportRuns(there.executor, ['r'])))).toStrictEqual([imported]);
+});
+
+test('a run that waited for a person when it was exported asks no person where it is imported (lab 25)', async () => {
+  const { host, lines } = await exported({ approvals: () => 'ask', defaults: { waitLingerMs: 1 } });
+  expect(await host.executor.waiting()).toHaveLength(1);
+  const there = hostOf({ store: memoryStore(), agents: [host.agent] });
+  expect(await importRuns(there.executor, lines)).toMatchObject({ imported: ['r'] });
+  expect(await there.executor.waiting()).toEqual([]);
+  expect(await there.executor.recover()).toMatchObject({ resumed: [] });
+  expect(await readRun(there.executor, 'r')).toMatchObject({ imported: true });
 });
 
 test('an import overwrites no run, and a repeated one adds what is missing; damage is told with its line (lab 25)', async () => {
@@ -225,7 +265,7 @@ test('a file needs a path or lines, and importRuns an executor with a store (lab
   await expect(importRuns(hostOf().executor, lines)).rejects.toMatchObject({ code: 'NOT_DURABLE' });
 });
 
-const HISTORIES = torture > 1 ? 200 : 25;
+const HISTORIES = torture > 1 ? 200 : 10;
 
 test(`a run that is exported, read, imported and read again is the same, after ${HISTORIES} random histories (seed ${seed}) (lab 22, 25)`, {
   timeout: 60_000 * torture,

@@ -1,4 +1,4 @@
-import { createExecutor, defineWorkflow, type Message, memoryStore, type Tool } from 'pawl';
+import { createExecutor, createPalette, defineWorkflow, type Message, memoryStore, type Tool } from 'pawl';
 import { exportRuns, importRuns, readRun, readRuns, replay } from 'pawl/lab';
 import { callTool, callTools, fail, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
@@ -138,6 +138,35 @@ test('a run that a call began is read by its id, and names the call; calls name 
   expect(child).toMatchObject({ agentId: 'helper', output: 'helped', parent: { runId: 'r', callId: call?.id } });
   expect(await replay(run, { agent: host.agent })).toStrictEqual({ ...run, ...allSame });
   expect(host.model.calls).toHaveLength(3);
+});
+
+test('a fork that is erased leaves its origin and the runs of its calls; those calls are of no run of the fork (lab 1, 12)', async () => {
+  const call = callTool('agent__helper', { prompt: 'Help.' });
+  const helper = hostOf({ agent: { id: 'helper' } }).agent;
+  const ports = { palette: createPalette({ agents: [helper] }) };
+  const options = { store: memoryStore(), retention, agent: { subAgents: ['helper'] }, ports };
+  const { executor, run } = hostOf({
+    ...options,
+    script: [call, reply('helped'), reply('Done.'), call, reply('Other.')],
+  });
+  await run({ runId: 'r' });
+  const childOf = async (runId: string, step: number) =>
+    (await readRun(executor, runId)).steps[step]?.calls[0]?.childRunId ?? 'none';
+  const child = await childOf('r', 0);
+  const next = hostOf({ ...options, script: [call, reply('helped again'), reply('Other.')] });
+  await (await next.executor.fork('r', { at: 1, runId: 'f' })).result;
+  expect(await childOf('f', 0)).toBe('none');
+  const own = await childOf('f', 1);
+  expect((await readRun(executor, own)).output).toBe('helped again');
+  const { agent } = next;
+  const fork = await readRun(executor, 'f');
+  expect(await replay(fork, { agent, agents: [helper] })).toMatchObject({ ...allSame, steps: fork.steps });
+  const filed = [];
+  for await (const each of readRuns(exportRuns(executor, ['f']))) filed.push(each.runId);
+  expect(filed).toEqual(['f', own]);
+  await executor.erase('f');
+  expect([await executor.find(own), (await readRun(executor, child)).output]).toEqual([null, 'helped']);
+  expect((await readRun(executor, 'r')).output).toBe('Done.');
 });
 
 test('a turn of a thread is read with the turns before it in front, and replayed with them (lab 1, 17)', async () => {

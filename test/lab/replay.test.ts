@@ -1,4 +1,4 @@
-import { defineAgent, type Model, type Tool } from 'pawl';
+import { defineAgent, defineTool, type Model, type Tool } from 'pawl';
 import { replay } from 'pawl/lab';
 import { callTool, callTools, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
@@ -76,6 +76,54 @@ test('a candidate asks the model with the instructions of the agent, and gets th
   expect(ran).toStrictEqual([]);
 });
 
+test('of a candidate that does the same the report is the same: the ids of calls, what a provider keeps with a part, and the order of keys do not count (lab 21)', async () => {
+  const { run, agent } = await desk();
+  const fresh = (second: { readonly cents: number }) => {
+    const made = asking(
+      callTools([
+        { name: 'look', input: { deep: { b: 2, a: 1 }, id: 1 }, callId: 'fresh-1' },
+        { name: 'look', input: { id: 2 }, callId: 'fresh-2' },
+      ]),
+      callTool('pay', second, 'fresh-3'),
+      reply('Done.'),
+    );
+    const { model } = made;
+    const doStream = model.doStream.bind(model);
+    model.doStream = async (request) => {
+      const { stream, ...rest } = await doStream(request);
+      const marking = new TransformStream({
+        transform: (part, out) =>
+          out.enqueue(
+            part.type === 'tool-call'
+              ? { ...part, providerMetadata: { fresh: { itemId: `item ${part.toolCallId}` } } }
+              : part,
+          ),
+      });
+      return { ...rest, stream: stream.pipeThrough(marking) };
+    };
+    return made;
+  };
+  const same = await replay(run, { agent, ...fresh({ cents: 7 }) });
+  expect(JSON.stringify(same.messages)).toMatch(/fresh-3.*item fresh-3/);
+  expect(same).toMatchObject(allSame);
+  const other = await replay(run, { agent, ...fresh({ cents: 8 }) });
+  expect(other).toMatchObject({ same: false, difference: { step: 2 }, drift: [{ step: 2, name: 'pay' }] });
+});
+
+test('the refusal of a call is the result of no other one (lab 18)', async () => {
+  const input = { type: 'object', properties: { n: { type: 'number', maximum: 5 } } } as const;
+  const pay = defineTool({ name: 'pay', description: '', input, effect: 'once', execute: ({ n }) => `paid ${n}` });
+  const of = (...inputs: number[]) => [...inputs.map((n) => callTool('pay', { n })), reply('Done.')];
+  const { run, host } = await recordedRun({ script: of(9, 3, 4), tools: [pay] });
+  const outputs = async (...inputs: number[]) => {
+    const report = await replay(run, { agent: host.agent, ...asking(...of(...inputs)) });
+    return report.steps.flatMap(({ calls }) => calls.map(({ output }) => 'value' in output && output.value));
+  };
+  const refusal = expect.stringContaining('invalid input for tool "pay"');
+  expect(await outputs(9, 2, 4)).toEqual([refusal, 'paid 3', 'paid 4']);
+  expect(await outputs(2, 4)).toEqual(['paid 3', 'paid 4']);
+});
+
 test('a call with another input gets the next recorded result of its tool, and is told as drift; each is used once (lab 18)', async () => {
   const { run, agent } = await desk();
   const look = (id: number) => callTool('look', { id });
@@ -95,7 +143,7 @@ test('with strict tools a call with another input is missed, and the replay ends
   expect(model.calls).toHaveLength(2);
 });
 
-test('with onMiss error the model reads that there is no recording, and goes on (lab 19)', async () => {
+test('with onMiss error the model reads that there is no recording, and continues (lab 19)', async () => {
   const { run, agent } = await desk();
   const { model } = asking(callTool('look', { id: 9 }), reply('Then not.'));
   const report = await replay(run, { agent, model, tools: 'strict', onMiss: 'error' });
@@ -117,6 +165,16 @@ test('with onMiss read-live a tool that only reads runs, and one with an effect 
     error: { code: 'REPLAY_MISS' },
     missed: [{ name: 'look' }, { name: 'pay' }],
   });
+});
+
+test('a tool that a replay runs ends at its own time limit, which its model reads (lab 19)', async () => {
+  const { run } = await desk();
+  const look = toolOf('look', 'read', () => new Promise(() => {}), { timeoutMs: 10 });
+  const agent = defineAgent({ id: 'worker', instructions: '', tools: [look, toolOf('pay', 'once')] });
+  const { model } = asking(callTool('look', { id: 9 }), reply('Then not.'));
+  const report = await replay(run, { agent, model, tools: 'strict', onMiss: 'read-live' });
+  const output = { type: 'error-text', value: expect.stringContaining('did not answer within 10 ms') };
+  expect(report).toMatchObject({ status: 'ok', output: 'Then not.', steps: [{ calls: [{ output }] }, {}] });
 });
 
 test('a double answers in the place of a tool, and the recording answers the others (lab 18)', async () => {
@@ -148,7 +206,7 @@ test('an agent whose tool takes another input differs where the check refuses th
   expect(report.difference?.replayed).toMatchObject({ content: [{ output: { type: 'error-text' } }] });
 });
 
-test('an agent with fewer steps ends at its limit, where the recorded run went on (lab 17)', async () => {
+test('an agent with fewer steps ends at its limit, where the recorded run continued (lab 17)', async () => {
   const { run, agent } = await desk();
   const report = await replay(run, { agent: { ...agent, maxSteps: 2 } });
   expect(report).toMatchObject({ same: false, status: 'error', error: { code: 'STEP_LIMIT' } });

@@ -4,10 +4,10 @@
  * limit, and the ids of its runs.
  */
 import { appendFileSync } from 'node:fs';
+import { createExecutor, defineAgent, rateLimits } from 'pawl';
+import { postgresStore } from 'pawl/stores/postgres';
+import { reply, scriptedModel } from 'pawl/testing';
 import pg from 'pg';
-import { createExecutor, defineAgent, rateLimits } from '../../src/index.ts';
-import { postgresStore } from '../../src/store/postgres/index.ts';
-import { reply, scriptedModel } from '../../src/testing/index.ts';
 
 const [address = '', log = '', given = ''] = process.argv.slice(2);
 const { schema, requestsPerMinute, runIds } = JSON.parse(given) as {

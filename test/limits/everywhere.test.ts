@@ -1,8 +1,9 @@
-import { createPalette, defineAgent } from 'pawl';
+import { createPalette, defineAgent, memoryStore } from 'pawl';
 import { httpHandler } from 'pawl/http';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { commandsFor, describeWait } from '../../src/cli/ui/describe-wait.ts';
+import { named, overloaded } from '../executor/failover/lists.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { byToken, requestTo } from '../http/web-host.ts';
 import { measuring } from '../otel/measuring.ts';
@@ -86,6 +87,28 @@ describe('limits hold for', () => {
     expect(host.outcomes.find(({ runId }) => runId === 'r')).toMatchObject({ status: 'ok', output: 'done' });
   });
 
+  test('each account of one model by itself (failover 16)', async () => {
+    for (const [key, isSame] of [
+      ['b', false],
+      ['a', true],
+    ] as const) {
+      const rules = [{ by: 'model', requestsPerMinute: 1 }] as const;
+      const [first, second] = [
+        named('openai/gpt', [overloaded, overloaded]),
+        named('openai/gpt', [look(1), reply('done')]),
+      ];
+      const list = [
+        { model: first, key: 'a', maxAttempts: 2 },
+        { model: second, key },
+      ];
+      const host = limitedHost({ rules, models: { fast: list } as never, holdMs: 1_000 });
+      await host.start({ runId: 'r' });
+      await host.clock.advance(10_000);
+      // Two requests of an account may begin at once.
+      expect([first.calls.length, second.calls.length]).toEqual([2, isSame ? 0 : 2]);
+    }
+  });
+
   test('each phase of a pipeline, also an optional one (failover 18)', async () => {
     const phases = [
       { name: 'one', instructions: 'One.' },
@@ -123,4 +146,24 @@ describe('limits hold for', () => {
     expect(answered).toMatchObject({ kind: 'limit', how: 'expire' });
     expect(host.outcomes).toMatchObject([{ output: 'one two three' }]);
   });
+});
+
+test('a limit of 300 requests a minute is used to 95 % or more by four processes whose runs rest for their turns, and no minute has more than 310 (failover 19, 24, 27)', async () => {
+  const clock = testClock(noon);
+  const store = memoryStore({ clock });
+  const rules = [{ by: 'model', requestsPerMinute: 300 }] as const;
+  const hosts = Array.from({ length: 4 }, () =>
+    limitedHost({ rules, clock, store, play: Array(300).fill(reply('done')) }),
+  );
+  for (const { executor } of hosts) void executor.recover({ follow: true });
+  for (let i = 0; i < 300; i++) await hosts[i % 4]?.start({ runId: `r${i}` });
+  for (let second = 0; second < 70; second++) await clock.advance(1_000);
+  const at = hosts.flatMap((host) => host.at).toSorted((a, b) => a - b);
+  expect(at).toHaveLength(300);
+  expect(hosts.flatMap(({ outcomes }) => outcomes.filter(({ status }) => status === 'ok'))).toHaveLength(300);
+  const minutes = ((at.at(-1) ?? 0) - (at[0] ?? 0)) / 60;
+  expect((at.length - 1) / (minutes * 300)).toBeGreaterThanOrEqual(0.95);
+  const most = Math.max(...at.map((from, i) => at.findLastIndex((time) => time < from + 60) - i + 1));
+  expect(most).toBeLessThanOrEqual(310);
+  for (const { executor } of hosts) await executor.shutdown();
 });

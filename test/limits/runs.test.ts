@@ -45,6 +45,23 @@ describe('a run whose next model call has a later turn', () => {
     expect(host.of('step.done').map(({ answer }) => answer?.ms)).toEqual([0, 0, 0, 0]);
   });
 
+  test('rests by default for a turn that is more than two seconds away, and is held for a sooner one (failover 18)', async () => {
+    for (const [requestsPerMinute, waits] of [
+      [30, 0],
+      [29, 1],
+    ] as const) {
+      const host = limitedHost({
+        rules: [{ by: 'model', requestsPerMinute }],
+        play: [look(1), look(2), reply('done')],
+      });
+      await host.start({ runId: 'r' });
+      await host.clock.advance(5_000);
+      expect([requestsPerMinute, host.of('wait.opened').length]).toEqual([requestsPerMinute, waits]);
+      expect(host.at[2]).toBeCloseTo(60 / requestsPerMinute, 2);
+      expect(host.outcomes).toMatchObject([{ status: 'ok' }]);
+    }
+  });
+
   test('has no time limit of its model while it is held (failover 18)', async () => {
     const host = limitedHost({
       rules: six,
@@ -69,6 +86,27 @@ describe('a run whose next model call has a later turn', () => {
       await host.clock.advance(60_000);
       expect(host.at).toHaveLength(2);
     }
+  });
+
+  test('keeps its turn where it is woken 0.85 s late, and takes another one after 0.95 s: the rest of the second is for its way to the model (failover 18, 19)', async () => {
+    const firstAfter = async (lateMs: number) => {
+      const clock = testClock(noon);
+      const first = limitedHost({ rules: six, play, clock });
+      await first.start({ runId: 'r' });
+      await clock.advance(1_000);
+      const [wait] = await first.executor.waiting({ kind: 'limit' });
+      const turnAt = wait?.kind === 'limit' ? wait.turnAt : Number.NaN;
+      await first.executor.shutdown();
+      await clock.advance(turnAt + lateMs - clock.now());
+      const next = limitedHost({ rules: six, play: [look(4), reply('done')], clock, store: first.store });
+      await next.executor.recover();
+      await clock.advance(30_000);
+      await next.executor.shutdown();
+      return { turnAt: (turnAt - noon) / 1_000, at: next.at[0] };
+    };
+    const [kept, lost] = [await firstAfter(850), await firstAfter(950)];
+    expect(kept.at).toBeCloseTo(kept.turnAt + 0.85, 5);
+    expect(lost.at).toBeGreaterThan(lost.turnAt + 1);
   });
 
   test('takes another turn where it is woken more than a second late (failover 18)', async () => {

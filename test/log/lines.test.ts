@@ -102,9 +102,19 @@ describe('a log line', () => {
     revoke();
     warn('http.answer.failed', { status: 500, error: proxy });
     warn('http.stream.broke', { error: { code: 'x'.repeat(5_000), message: 'm', secret: 'not for a log' } });
+    warn('notice.failed', { error: 'no pager' });
+    warn('due.read.failed', { error: undefined });
     expect(lines.map(({ message }) => message)).toEqual([
       'http: a request was answered with 500',
       'http: a stream broke',
+      'executor: notify failed',
+      'executor: the due runs cannot be read',
+    ]);
+    const why = lines.slice(2).map(({ fields: { error, code } }) => ({ error, code }));
+    const panic = { code: 'RUN_PANIC', error: { name: 'Error', code: 'RUN_PANIC' } };
+    expect(why).toMatchObject([
+      { ...panic, error: { ...panic.error, message: 'thrown: no pager' } },
+      { ...panic, error: { ...panic.error, message: 'thrown: undefined' } },
     ]);
     expect(String(lines[1]?.fields.code)).toHaveLength(200);
     expect(JSON.stringify(lines)).not.toContain('secret');

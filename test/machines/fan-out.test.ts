@@ -98,7 +98,7 @@ describe('leaving off', () => {
     expect(fanOut.state).toBe('closing');
   });
 
-  test('a model that is out of time leaves off by itself, the others go on (fan-out 6)', () => {
+  test('a model that is out of time leaves off by itself, the others continue (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.overdue(1);

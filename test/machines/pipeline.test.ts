@@ -37,7 +37,7 @@ describe('the chart of a run', () => {
       expect(shapeOf(root.states[key] as Node)).toEqual(shapeOf(running as Node));
   });
 
-  test('says of each of its states what it is, and where a restarted process goes on', () => {
+  test('says of each of its states what it is, and where a restarted process continues', () => {
     const root = chartOf('a', 'b');
     for (const node of all(root)) expect(node.description, node.key).toMatch(/\.$/);
     expect(root.states['between-phases']?.meta).toEqual({ resumesAt: 'here' });

@@ -1,6 +1,6 @@
 import { APICallError, LoadAPIKeyError, LoadSettingError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import { brokenOff, failureOf, isSetupFailure, isTooLong, statusOf } from '../../src/model/failure.ts';
+import { brokenOff, failureOf, isSetupFailure, isTooLong, statusOfError } from '../../src/model/failure.ts';
 import { toErrorData } from '../../src/values/error-data.ts';
 import {
   BudgetExceededError,
@@ -338,10 +338,10 @@ describe('the words of an account (edges 5)', () => {
 
 describe('the status of a failure (edges 5)', () => {
   test('is the number of the response, or the one in its place', () => {
-    expect(statusOf(new ModelError('x', { cause: apiError(503) }))).toBe(503);
-    expect(statusOf({ data: { error: { code: '429' } } })).toBe(429);
-    expect(statusOf(new Error('x'))).toBeUndefined();
-    expect(statusOf(unreadable)).toBeUndefined();
+    expect(statusOfError(new ModelError('x', { cause: apiError(503) }))).toBe(503);
+    expect(statusOfError({ data: { error: { code: '429' } } })).toBe(429);
+    expect(statusOfError(new Error('x'))).toBeUndefined();
+    expect(statusOfError(unreadable)).toBeUndefined();
   });
 });
 

@@ -111,7 +111,7 @@ describe('a reply', () => {
     expect(isFinished).toBe(true);
   });
 
-  test('a stream that goes on after its finish part is cancelled', async () => {
+  test('a stream that continues after its finish part is cancelled', async () => {
     let isCancelled = false;
     let isFirst = true;
     const stream = new ReadableStream({

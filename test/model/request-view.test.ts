@@ -67,7 +67,7 @@ describe('an answer in a request', () => {
     expect(shown(maker, given)?.content).toStrictEqual(given.content);
   });
 
-  test('whose maker is not known has the vendor that its options name, and no thought without one (edges 9)', () => {
+  test('whose maker is not known has the vendor that its options name, and no thought without one (failover 11, edges 9)', () => {
     const named = message('assistant', [thought('Hm.', signed), text('Ann.', { openai: { itemId: 'x' } })]);
     expect(shown(claude, named)?.content).toStrictEqual([thought('Hm.', signed), text('Ann.')]);
     expect(shown(gpt, message('assistant', [thought('Hm.', signed), text('Ann.')]))?.content).toStrictEqual([
@@ -226,7 +226,7 @@ test.for([
 );
 
 describe('the view of a loop', () => {
-  test('makes each message once, however often the transcript grows (edges 9)', () => {
+  test('makes each message once, however often the transcript grows (failover 26, edges 9)', () => {
     const view = new RequestView(claude);
     let transcript = Transcript.of([user('Go.')]);
     const first = view.of(transcript).slice();

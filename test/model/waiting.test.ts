@@ -35,21 +35,27 @@ describe('a model that falls silent ends as MODEL_STALLED on time (executor 7, f
     expect(call.error).toBeInstanceOf(ModelStalledError);
   });
 
-  test('in the middle of a text: the gap counts from the last content, not from the last keep-alive', async () => {
-    const { model, send, seen } = drivenModel();
-    const request = requestOf({ firstChunkMs: 10_000, chunkGapMs: 3_000 });
-    const call = watch(callModel(model, request));
-    await request.clock.advance(1_000);
-    send({ type: 'text-start', id: 't' }, delta('half'));
-    await request.clock.advance(2_000);
-    send({ type: 'ping' });
-    await request.clock.advance(999);
-    expect(call.isSettled).toBe(false);
-    await request.clock.advance(1);
-    expect(String(call.error)).toMatch(/nothing for 3000 ms \(chunkGapMs\)/);
-    expect(seen.options?.abortSignal?.reason).toBe(call.error);
-    expect(seen.cancelled).toBe(call.error);
-  });
+  test.for([
+    ['', 1_000],
+    [' that begins after longer than a gap', 4_000],
+  ] as const)(
+    'in the middle of a text%s: the gap counts from the last content, not from the last keep-alive',
+    async ([, beginsMs]) => {
+      const { model, send, seen } = drivenModel();
+      const request = requestOf({ firstChunkMs: 10_000, chunkGapMs: 3_000 });
+      const call = watch(callModel(model, request));
+      await request.clock.advance(beginsMs);
+      send({ type: 'text-start', id: 't' }, delta('half'));
+      await request.clock.advance(2_000);
+      send({ type: 'ping' });
+      await request.clock.advance(999);
+      expect(call.isSettled).toBe(false);
+      await request.clock.advance(1);
+      expect(String(call.error)).toMatch(/nothing for 3000 ms \(chunkGapMs\)/);
+      expect(seen.options?.abortSignal?.reason).toBe(call.error);
+      expect(seen.cancelled).toBe(call.error);
+    },
+  );
 
   test('in the middle of tool arguments', async () => {
     const { model, send } = drivenModel();

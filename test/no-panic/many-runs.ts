@@ -1,18 +1,17 @@
-// Many runs in one process: node --expose-gc --no-flush-bytecode -C pawl-source many-runs.ts <signal|heap> <runs>
+// Many runs in one process: node --expose-gc --no-flush-bytecode -C pawl-source many-runs.ts <runs of one signal> <further runs>
 import { getEventListeners } from 'node:events';
 import { createExecutor, defineAgent, type RunOptions } from 'pawl';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { toolOf } from '../fixtures/host.ts';
 
-/** What is kept on purpose, the last 1,000 results, is there after so many. */
-const WARM_UP = 3_000;
 const SIDE_BY_SIDE = 50;
 /** Weak tables never shrink: they stay as large as what was not yet collected once made them. */
 const BETWEEN_COLLECTIONS = 5_000;
 /** Collections until what is weak or merely old, code for example, is gone as well. */
 const ROUNDS = 5;
 
-const [role = '', runs = '0'] = process.argv.slice(2);
+/** What is kept on purpose, the last 1,000 results, is there after those of one signal. */
+const [signalled, runs] = process.argv.slice(2).map(Number) as [number, number];
 const warnings: string[] = [];
 process.on('warning', ({ name }) => warnings.push(name));
 
@@ -45,21 +44,21 @@ async function heapUsed(): Promise<number> {
   return process.memoryUsage().heapUsed;
 }
 
-async function onOneSignal(): Promise<object> {
+async function listenersOfOneSignal(): Promise<number> {
   const caller = new AbortController();
-  await run(Number(runs), { signal: caller.signal });
-  return { listeners: getEventListeners(caller.signal, 'abort').length };
+  await run(signalled, { signal: caller.signal });
+  return getEventListeners(caller.signal, 'abort').length;
 }
 
-async function inOneProcess(): Promise<object> {
-  await run(WARM_UP);
+async function bytesPerRun(): Promise<number> {
   const before = await heapUsed();
-  for (let done = 0; done < Number(runs); done += BETWEEN_COLLECTIONS) {
+  for (let done = 0; done < runs; done += BETWEEN_COLLECTIONS) {
     await run(BETWEEN_COLLECTIONS);
     await collect();
   }
-  return { bytesPerRun: Math.round(((await heapUsed()) - before) / Number(runs)) };
+  return Math.round(((await heapUsed()) - before) / runs);
 }
 
-const seen = role === 'signal' ? await onOneSignal() : await inOneProcess();
+const listeners = await listenersOfOneSignal();
+const seen = { listeners, bytesPerRun: await bytesPerRun() };
 process.stdout.write(JSON.stringify({ ...seen, live: executor.runs.get().length, warnings }));

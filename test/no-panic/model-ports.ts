@@ -14,16 +14,17 @@ const text = [
   { type: 'text-end', id: 't' },
 ];
 
+/** For what hangs alone: a busy machine may take as long for what answers at once. */
 const impatient = { firstChunkMs: 40, chunkGapMs: 40 };
 
-function modelOf(doStream: () => unknown): { models: { fast: Model }; defaults: Partial<Defaults> } {
+function modelOf(doStream: () => unknown, failure?: Failure): { models: { fast: Model }; defaults: Partial<Defaults> } {
   const model = { specificationVersion: 'v4', provider: 'test', modelId: 'test', supportedUrls: {}, doStream };
-  return { models: { fast: model as never }, defaults: impatient };
+  return { models: { fast: model as never }, defaults: failure === 'hangs' ? impatient : {} };
 }
 
 /** A stream of parts; asking the reader is up to the test. */
-const streaming = (parts: readonly unknown[], reader: object = {}) =>
-  modelOf(async () => ({ stream: { getReader: () => ({ ...readerOf(parts), ...reader }) } }));
+const streaming = (parts: readonly unknown[], reader: object = {}, failure?: Failure) =>
+  modelOf(async () => ({ stream: { getReader: () => ({ ...readerOf(parts), ...reader }) } }), failure);
 
 function readerOf(parts: readonly unknown[]) {
   const rest = [...parts];
@@ -69,17 +70,17 @@ export const modelPorts: readonly Port[] = [
     failures: throwing,
     ends: { else: 'UNSUPPORTED' },
   },
-  { name: 'model.doStream', scene: (act) => ({ options: modelOf(act) }), ends: model },
+  { name: 'model.doStream', scene: (act, failure) => ({ options: modelOf(act, failure) }), ends: model },
   {
     name: 'stream.getReader',
-    scene: (act) => ({ options: modelOf(async () => ({ stream: { getReader: act } })) }),
+    scene: (act, failure) => ({ options: modelOf(async () => ({ stream: { getReader: act } }), failure) }),
     ends: { else: 'MODEL' },
   },
-  { name: 'reader.read', scene: (act) => ({ options: streaming([], { read: act }) }), ends: model },
+  { name: 'reader.read', scene: (act, failure) => ({ options: streaming([], { read: act }, failure) }), ends: model },
   {
     name: 'reader.cancel, of a stream that stalled',
     scene: (act) => ({
-      options: streaming([], { read: () => new Promise(() => {}), cancel: act }),
+      options: streaming([], { read: () => new Promise(() => {}), cancel: act }, 'hangs'),
     }),
     ends: { else: 'MODEL_STALLED' },
   },

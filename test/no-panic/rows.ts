@@ -1,3 +1,4 @@
+import { torture } from '../crash/random.ts';
 import { agentPorts } from './agent-ports.ts';
 import { callbackPorts } from './callback-ports.ts';
 import { type Failure, failures } from './failures.ts';
@@ -23,11 +24,22 @@ export const groups: Readonly<Record<string, readonly Port[]>> = {
   agents: agentPorts,
 };
 
-export function rowsOf(group: string): readonly Row[] {
-  return (groups[group] ?? []).flatMap((port) =>
-    (port.failures ?? failures).flatMap((failure): Row[] => {
+/** By default one of so many failures of a port is played in a host's machine: each port is, and each failure in some of them. */
+const HOSTED_EVERY = torture > 1 ? 1 : 4;
+
+/** The rows of groups, whose names a comma separates. */
+export function rowsOf(names: string): readonly Row[] {
+  return names.split(',').flatMap(rowsOfGroup);
+}
+
+function rowsOfGroup(group: string): readonly Row[] {
+  return (groups[group] ?? []).flatMap((port, place) => {
+    const known = port.failures ?? failures;
+    const first = place % Math.min(known.length, HOSTED_EVERY);
+    return known.flatMap((failure, i): Row[] => {
       const started: Row = { port, failure, mode: 'start' };
-      return port.isStartOnly ? [started] : [started, { ...started, mode: 'hosted' }];
-    }),
-  );
+      const isHosted = !port.isStartOnly && i % HOSTED_EVERY === first;
+      return isHosted ? [started, { ...started, mode: 'hosted' }] : [started];
+    });
+  });
 }

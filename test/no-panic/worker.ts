@@ -7,7 +7,7 @@ import { fail } from './failures.ts';
 import { type Row, rowsOf } from './rows.ts';
 import type { Scene } from './scene.ts';
 
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 15_000;
 /** The scripts have three stalls. */
 const modelAttempts = 3;
 const defaults = {
@@ -17,8 +17,8 @@ const defaults = {
   portMs: 30,
   finalizeMs: 60,
   toolTimeoutMs: 30,
-  firstChunkMs: 500,
-  chunkGapMs: 500,
+  firstChunkMs: 10_000,
+  chunkGapMs: 10_000,
   leaseMs: 2_000,
 };
 

@@ -1,13 +1,27 @@
 import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { memoryStore } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, fail, hang, reply } from 'pawl/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { seed, torture } from '../crash/random.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
+import { measuring } from './measuring.ts';
 import { collecting, faultsOf } from './spans.ts';
+
+/** All that an exporter gets of a span. */
+function fieldsOf(span: ReadableSpan): readonly unknown[] {
+  const { name, kind, attributes, events, links, status, resource, instrumentationScope, parentSpanContext } = span;
+  const { startTime, endTime, duration, ended, droppedAttributesCount, droppedEventsCount, droppedLinksCount } = span;
+  return [
+    ...[name, kind, attributes, events, links, status, resource.attributes, instrumentationScope, parentSpanContext],
+    ...[span.spanContext(), startTime, endTime, duration, ended],
+    ...[droppedAttributesCount, droppedEventsCount, droppedLinksCount],
+  ];
+}
 
 describe('content: true', () => {
   const play = async (secret: string, options: Parameters<ReturnType<typeof collecting>['process']>[0]) => {
@@ -42,15 +56,36 @@ describe('content: true', () => {
     expect(attributes['pawl.cut']).toBe(true);
   });
 
-  test('or none: no planted secret is in any attribute of any span, whatever surrounds it (otel 12, 35)', async () => {
+  test('or none: no planted secret is in any field of any span, or in a metric, whatever fails and surrounds it (otel 12, 35)', {
+    timeout: 180_000 * torture,
+  }, async () => {
+    const entry = fc.constantFrom<'look' | 'broken' | 'fails' | 'texts'>('look', 'broken', 'fails', 'texts');
+    const transcript = fc.array(entry, { maxLength: 5 });
+    const around = fc.string({ unit: 'binary', maxLength: 40 });
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), fc.boolean(), async (around, content) => {
-        const spans = await play(`${around}SECRET${around}`, { content });
-        expect(JSON.stringify(spans.map(({ name, attributes, events }) => [name, attributes, events]))).not.toContain(
-          'SECRET',
-        );
+      fc.asyncProperty(around, fc.boolean(), transcript, async (around, content, entries) => {
+        const secret = `${around}SECRET${around}`;
+        const [collected, measured] = [collecting(), measuring()];
+        const tools = [
+          toolOf('look', 'read', async () => `found ${secret}`),
+          toolOf('broken', 'read', () => Promise.reject(Object.assign(new Error(secret), { name: secret }))),
+        ];
+        const script = entries.map((each) => {
+          if (each === 'fails') return fail(Object.assign(new Error(secret), { statusCode: 400 }));
+          return each === 'texts' ? reply(secret) : callTool(each, { of: secret });
+        });
+        const redact = (text: string) => text.replaceAll('SECRET', '[hidden]');
+        for (const tracing of [collected.process({ content }), measured.tracing]) {
+          const host = hostOf({
+            ...{ tools, script: [...script, reply(`it is ${secret}`)], tracing, redact },
+            defaults: { modelAttempts: 1 },
+          });
+          await host.run({ runId: 'a', prompt: `Find ${secret}`, callerId: secret, labels: { of: 'label' } });
+        }
+        expect(JSON.stringify(collected.spans().map(fieldsOf))).not.toContain('SECRET');
+        expect(JSON.stringify((await measured.read()).points)).not.toContain('SECRET');
       }),
-      { numRuns: 60 },
+      { numRuns: torture > 1 ? 1_000 : 60, seed },
     );
   });
 
@@ -88,7 +123,7 @@ describe("trace: 'join'", () => {
     });
     await next.run({ runId: 'a' });
     const spans = collected.spans();
-    expect(faultsOf(spans)).toEqual([]);
+    expect(faultsOf(collected)).toEqual([]);
     const runs = spans.filter(({ name }) => name === 'invoke_agent Worker');
     const first = runs.find(({ attributes }) => attributes['pawl.attempt'] === 1);
     expect(runs).toHaveLength(2);

@@ -1,4 +1,6 @@
+import { metrics } from '@opentelemetry/api';
 import { type CheckpointStore, createExecutor, memoryStore } from 'pawl';
+import { openTelemetry } from 'pawl/otel';
 import { hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { metricTable } from '../../src/otel/metric-table.ts';
@@ -107,6 +109,28 @@ describe('the gauges of a store', () => {
     expect(gaugesOf(await read())).toEqual([]);
   });
 });
+
+test.for<[string, (host: ReturnType<typeof hostOf>) => Promise<unknown>]>([
+  ['is asked for its health', ({ executor }) => executor.health()],
+  ['admits a run', ({ start }) => start({}, { drive: 'later' })],
+])(
+  'A provider that is registered late shows gauges and zeros once a process that works on nothing %s (otel 1, 15)',
+  async ([, act]) => {
+    const { provider, read } = measuring();
+    const host = hostOf({ store: memoryStore(), tracing: openTelemetry({ traces: false }) });
+    try {
+      metrics.setGlobalMeterProvider(provider);
+      expect(gaugesOf(await read())).toEqual([]);
+      await act(host);
+      const measured = await read();
+      expect(measured.of('pawl.store.up')).toBe(1);
+      expect(measured.of('pawl.runs.started', { 'pawl.agent.id': 'worker' })).toBe(0);
+    } finally {
+      metrics.disable();
+    }
+    await host.executor.shutdown();
+  },
+);
 
 test('The places of a worker are shown as free and busy (otel 15)', async () => {
   const { tracing, read } = measuring();

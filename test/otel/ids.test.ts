@@ -1,9 +1,10 @@
 import { createExecutor, defineAgent, memoryStore, type Tracing } from 'pawl';
 import { runIds } from 'pawl/otel';
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { attemptSpanId, callSpanId, placeIn, placeText, traceIdOf, withIds } from '../../src/otel/ids.ts';
+import { attemptSpanId, callSpanId, placeInTrace, placeText, traceIdOf, withIds } from '../../src/otel/ids.ts';
 import { hostOf } from '../fixtures/host.ts';
+import { watchedStore } from '../fixtures/watched-store.ts';
 
 const traceId = traceIdOf('a', 'birth');
 const call = { runId: 'a', attempt: 1, callId: 'c', callAttempt: 1 };
@@ -45,10 +46,11 @@ describe('the ids of spans', () => {
 describe('the place that a record keeps', () => {
   test('is read as it was written (otel 18)', () => {
     for (const parentId of [undefined, 'b'.repeat(16)])
-      for (const isSampled of [true, false]) {
-        const place = { traceId, parentId, isSampled };
-        expect(placeIn(placeText(place))).toEqual(place);
-      }
+      for (const isSampled of [true, false])
+        for (const caller of [undefined, { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), isSampled: !isSampled }]) {
+          const place = { traceId, parentId, isSampled, ...(caller ? { caller } : {}) };
+          expect(placeInTrace(placeText(place))).toEqual(place);
+        }
   });
 
   test.for([
@@ -61,7 +63,11 @@ describe('the place that a record keeps', () => {
     `00-${traceId}-${'g'.repeat(16)}-01`,
     `00-${traceId}-${'1'.repeat(16)}-01-more`,
     '-'.repeat(55),
-  ])('that cannot be read is none: %s (otel 27)', (text) => expect(placeIn(text)).toBeUndefined());
+    `00-${traceId}-${'1'.repeat(16)}-01 `,
+    `00-${traceId}-${'1'.repeat(16)}-01_00-${traceId}-${'1'.repeat(16)}-01`,
+    `00-${traceId}-${'1'.repeat(16)}-01 00-${traceId}-${'0'.repeat(16)}-01`,
+    `00-${traceId}-${'1'.repeat(16)}-01 00-${traceId}-${'1'.repeat(16)}-01 more`,
+  ])('that cannot be read is none: %s (otel 27)', (text) => expect(placeInTrace(text)).toBeUndefined());
 
   test('of a child is in the trace of its parent, below the call that began it (otel 18)', async () => {
     const begun: Parameters<Tracing['begin']>[0][] = [];
@@ -84,6 +90,25 @@ describe('the place that a record keeps', () => {
       { trace: 'trace of worker', runId: 'a', attempt: 1, callId: 'c1', callAttempt: 1 },
     ]);
     expect(seen).toEqual(['trace of worker', 'trace of helper']);
+  });
+
+  test('is at most 200 bytes of the record, with its caller too, and costs no write (otel 18, 31)', async () => {
+    const place = { traceId, parentId: undefined, isSampled: true };
+    const text = placeText({ ...place, caller: { traceId, spanId: '1'.repeat(16), isSampled: true } });
+    const keep = async (tracing?: Tracing) => {
+      const store = watchedStore();
+      const { start, executor } = hostOf({ store, ids: () => 'a', script: [hang()], ...(tracing ? { tracing } : {}) });
+      await start({}, { drive: 'later' });
+      await executor.shutdown();
+      const { trace, ...record } = (await store.load('a')) ?? {};
+      return { writes: store.methods.filter((method) => method !== 'load'), trace, record };
+    };
+    const traced = await keep({ begin: () => text, enter: (_, next) => void next(), event: () => {} });
+    const plain = await keep();
+    expect(traced.trace).toBe(text);
+    expect(JSON.stringify({ trace: text }).length).toBeLessThanOrEqual(200);
+    expect(Object.keys(traced.record)).toEqual(Object.keys(plain.record));
+    expect(traced.writes).toEqual(plain.writes);
   });
 
   test('is no part of the request: the same start with another trace meets its run (otel 18)', async () => {

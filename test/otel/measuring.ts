@@ -12,6 +12,7 @@ export function measuring() {
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1e8, exportTimeoutMillis: 1e7 });
   const provider = new MeterProvider({ readers: [reader] });
   return {
+    provider,
     tracing: openTelemetry({ meterProvider: provider, traces: false }),
     async read() {
       await reader.forceFlush();

@@ -3,10 +3,11 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { AlwaysOffSampler, ParentBasedSampler, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { memoryStore } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
-import { callTool, fail, reply } from 'pawl/testing';
+import { callTool, fail, hang, reply } from 'pawl/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { births } from '../../src/run/identity.ts';
-import { hostOf, settle, toolOf } from '../fixtures/host.ts';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash } from '../fixtures/watched-store.ts';
 import { collecting, faultsOf, statusOf, treeOf } from './spans.ts';
 
 const tools = [toolOf('look')];
@@ -20,7 +21,7 @@ describe('a trace', () => {
     const host = hostOf({ script: script(), tools, store: memoryStore(), tracing: collected.process() });
     await host.run({ runId: 'a' });
     const spans = collected.spans();
-    expect(faultsOf(spans)).toEqual([]);
+    expect(faultsOf(collected)).toEqual([]);
     expect(treeOf(spans)).toEqual(['invoke_agent Worker', '  chat scripted', '  execute_tool look', '  chat scripted']);
   });
 
@@ -136,7 +137,7 @@ describe('a run that waits', () => {
     await second.run({ runId: 'a' });
     await second.executor.shutdown();
     const spans = collected.spans();
-    expect(faultsOf(spans)).toEqual([]);
+    expect(faultsOf(collected)).toEqual([]);
     const runs = named(spans, 'invoke_agent Worker');
     expect(runs.map(({ attributes }) => [attributes['pawl.attempt'], attributes['pawl.status']])).toEqual([
       [1, 'waiting'],
@@ -178,6 +179,43 @@ describe('contexts', () => {
   });
 });
 
+describe('the links of attempts', () => {
+  beforeEach(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+  afterEach(() => context.disable());
+
+  test('lead from the root to the caller, and from each later attempt to the one before, in whatever process they begin (otel 3, 8)', async () => {
+    const collected = collecting();
+    let store = memoryStore();
+    const caller = collected.tracer().startSpan('caller');
+    const web = hostOf({ store, tracing: collected.process() });
+    const admit = () => web.start({ runId: 'a' }, { drive: 'later' });
+    await context.with(trace.setSpan(context.active(), caller), admit);
+    await web.executor.shutdown();
+    // Two processes die, and the third tells the second; the second has told the first.
+    for (const [turn, script] of [
+      [1, [callTool('look', {}), hang()]],
+      [2, [callTool('look', {}), hang()]],
+      [3, [reply('end')]],
+    ] as const) {
+      const mortal = { isDead: false };
+      const { executor, agent } = hostOf({ store, tools, script, tracing: collected.process({}, mortal) });
+      const run = await executor.start(agent, { runId: 'a', prompt: 'Go.' });
+      if (turn === 3) await run.result;
+      else await until(async () => (await store.load('a'))?.iteration === turn);
+      mortal.isDead = true;
+      store = await afterCrash(store);
+    }
+    const attempts = named(collected.spans(), 'invoke_agent Worker').toSorted(
+      (a, b) => Number(a.attributes['pawl.attempt']) - Number(b.attributes['pawl.attempt']),
+    );
+    const [first, second] = attempts.map((span) => span.spanContext().spanId);
+    expect(attempts.map(({ attributes }) => attributes['pawl.attempt.lost'])).toEqual([true, true, undefined]);
+    expect(
+      attempts.map(({ links }) => links.map((link) => [link.attributes?.['pawl.link'], link.context.spanId])),
+    ).toEqual([[['caller', caller.spanContext().spanId]], [['previous', first]], [['previous', second]]]);
+  });
+});
+
 describe('a tracing', () => {
   test('keeps the decision of the sampler in the record: a run that was not sampled is traced by no process (otel 9)', async () => {
     const collected = collecting();
@@ -207,11 +245,14 @@ describe('a tracing', () => {
     expect(JSON.stringify(kept)).not.toContain('"trace"');
   });
 
-  test('without runIds() keeps a run in one trace, whose id is the stored one (otel 23)', async () => {
+  test('without runIds() keeps a run in one trace, whose id is the stored one, and warns once (otel 23)', async () => {
     const collected = collecting(false);
-    const host = hostOf({ script: script(), tools, tracing: collected.process() });
-    await host.run({ runId: 'a' });
-    expect(new Set(collected.spans().map((span) => span.spanContext().traceId)).size).toBe(1);
+    const host = hostOf({ script: [...script(), ...script()], tools, tracing: collected.process() });
+    const results = [await host.run({ runId: 'a' }), await host.run({ runId: 'b' })];
+    const traces = new Set(collected.spans().map((span) => span.spanContext().traceId));
+    expect([...traces]).toEqual(results.map(({ traceId }) => traceId));
+    // Once for each process, at the logger of the host.
+    expect(host.warned.map(({ fields }) => fields.event)).toEqual(['tracing.ids.missing']);
   });
 
   const broken: () => never = () => {

@@ -1,4 +1,4 @@
-// One process with a real exporter, to be killed: node -C pawl-source worker.ts <store> <collector> <dies | lives>
+// One process with a real exporter, to be killed: node worker.ts <store> <collector> <dies | lives>
 import { context } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import type { PlannedPhase } from './pipeline-plans.ts';
 import { type Between, Simulation } from './simulation.ts';
 import type { Misfortune, Story } from './simulation-plans.ts';
@@ -119,9 +120,14 @@ async function complaintsOf(
   return [...promises].sort();
 }
 
-/** One history for each boundary at which a process may die. */
-function crashes(boundaries: number, rest: Partial<Misfortune> = {}): Misfortune[] {
-  return Array.from({ length: boundaries }, (_, at) => ({ ...quiet, ...rest, stops: [{ at, how: 'crash' }] }));
+/** One history for each boundary at which a process may die; in `npm test` for some of them. */
+function crashes(boundaries: number, rest: Partial<Misfortune> = {}, stride = torture > 1 ? 1 : 2): Misfortune[] {
+  const all = Array.from({ length: boundaries }, (_, at) => ({
+    ...quiet,
+    ...rest,
+    stops: [{ at, how: 'crash' } as const],
+  }));
+  return all.filter((_, at) => at % stride === 0);
 }
 
 describe('a burst of quick steps, then a long tool, and a crash at each boundary', () => {
@@ -160,8 +166,8 @@ describe('an agent that puts another to work, which puts a third to work, and a 
   const asks = [{ phase: 0, step: 0, helper: 0, isSame: false }];
   const story = { ...storyOf(['send'], 1), family: { helpers: [phase, phase], asks, isNested: true } };
 
-  test('a child that ended is not run again, and one that was interrupted goes on (supervision 7)', async () => {
-    expect(await complaintsOf(story, crashes(80))).toEqual([]);
+  test('a child that ended is not run again, and one that was interrupted continues (supervision 7)', async () => {
+    expect(await complaintsOf(story, crashes(80, {}, torture > 1 ? 1 : 5))).toEqual([]);
   });
 
   test('a store that forgets what children came to is noticed: they are run again (promise e)', async () => {

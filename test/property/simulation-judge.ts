@@ -1,5 +1,5 @@
 import type { RunOutcome } from 'pawl';
-import { type Allowed, essenceOf, mayDiffer } from '../../src/testing/crash-test/judge.ts';
+import { type AllowedFaults, essenceOf, mayDiffer } from '../../src/testing/crash-test/judge.ts';
 import type { Complaint } from '../../src/testing/crash-test/ledger.ts';
 import type { Death, TimedLedger, Work } from './simulation-ledger.ts';
 
@@ -81,7 +81,7 @@ function inTrouble(finished: readonly Finished[], { throttleMs, writeMs, unsaved
 }
 
 /** Each child ended once, and as in the history without trouble; and there is no other. */
-export function judgeFamily(ledger: TimedLedger, whole: TimedLedger, allowed: Allowed): Complaint[] {
+export function judgeFamily(ledger: TimedLedger, whole: TimedLedger, allowed: AllowedFaults): Complaint[] {
   const isCompared = !mayDiffer(ledger, whole, allowed);
   const ids = isCompared ? [...ledger.told.keys(), ...whole.told.keys()] : ledger.told.keys();
   return [...new Set(ids)].flatMap((runId): Complaint[] => {

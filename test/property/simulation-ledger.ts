@@ -1,7 +1,7 @@
 import type { RunCheckpoint, RunOutcome } from 'pawl';
 import type { TestClock } from 'pawl/testing';
 import { outcomeUnknown } from '../../src/run/open-step.ts';
-import { type BegunCall, Ledger, runIdOf } from '../../src/testing/crash-test/ledger.ts';
+import { type BegunCall, EffectLedger, runIdOfKey } from '../../src/testing/crash-test/ledger.ts';
 import type { NotingBudget } from '../fixtures/noting-ports.ts';
 
 /** Something that a run did in one process: a tool call, or a turn of its model. */
@@ -25,7 +25,7 @@ export interface Death {
 }
 
 /** A ledger that knows when everything happened, and keeps the runs of a family apart. */
-export class TimedLedger extends Ledger {
+export class TimedLedger extends EffectLedger {
   readonly works: Work[] = [];
   readonly deaths: Map<number, Death> = new Map();
   /** What was told of each run, in order. */
@@ -74,7 +74,13 @@ export class TimedLedger extends Ledger {
 
   /** A turn of a run's model, by its name in the budget. */
   turns(key: string): void {
-    const [, runId = '', turn = ''] = /^(.*):(?:\d+\.)?(\d+)$/.exec(key) ?? [];
+    const turn = key
+      .slice(key.lastIndexOf(':') + 1)
+      .split('.')
+      .at(-1);
+    const born = key.slice(0, key.lastIndexOf(':'));
+    // Its birth is in the key, and in no id of a run.
+    const runId = born.slice(0, born.lastIndexOf(':'));
     const step = Number(turn) - 1;
     const id = this.idOf(runId, `turn ${step}`);
     const done = this.recordOf(runId)?.iteration ?? 0;
@@ -82,22 +88,22 @@ export class TimedLedger extends Ledger {
     this.#noteWork({ runId, id, step, isRead: true });
   }
 
-  override ended(outcome: RunOutcome): void {
-    super.ended(outcome);
+  override onEnded(outcome: RunOutcome): void {
+    super.onEnded(outcome);
     this.told.set(outcome.runId, [...(this.told.get(outcome.runId) ?? []), outcome]);
   }
 
   override wrote(method: string, args: readonly unknown[], isClear: boolean): void {
     super.wrote(method, args, isClear);
-    const runId = runIdOf(args);
+    const runId = runIdOfKey(args);
     const record = isClear ? this.recordOf(runId) : undefined;
     if (!record) return;
     this.lasts.set(runId, record);
     for (const callId of unknownIn(record)) this.unknown.add(this.idOf(runId, callId));
   }
 
-  override found(runId: string, record: RunCheckpoint | null): void {
-    super.found(runId, record);
+  override noteFault(runId: string, record: RunCheckpoint | null): void {
+    super.noteFault(runId, record);
     if (record && runId !== this.runId) this.childrenLeft += 1;
   }
 

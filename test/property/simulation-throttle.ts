@@ -1,11 +1,11 @@
 import type { CheckpointStore } from 'pawl';
 import { createCheckpointerFactory } from 'pawl/stores/kit';
-import type { Job } from '../../src/testing/crash-test/process.ts';
+import type { ProcessJob } from '../../src/testing/crash-test/process.ts';
 import { hasCode } from '../../src/values/error-data.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** How the processes of a history record their runs, where a throttle is set. */
-export type Recording = (throttleMs: number, fired: Fired) => NonNullable<Job['checkpointer']>;
+export type Recording = (throttleMs: number, fired: Fired) => NonNullable<ProcessJob['checkpointer']>;
 
 /** A factory whose checkpointers write no more than they must, and that counts the saves it put off. */
 export const throttled: Recording = (throttleMs, fired) => {

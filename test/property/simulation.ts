@@ -2,7 +2,7 @@ import { type CheckpointStore, memoryStore } from 'pawl';
 import type { OutcomeStore } from 'pawl/stores/kit';
 import { type TestClock, testClock } from 'pawl/testing';
 import { type History, play, type Scene } from '../../src/testing/crash-test/history.ts';
-import { type Allowed, judge } from '../../src/testing/crash-test/judge.ts';
+import { type AllowedFaults, judgeHistories } from '../../src/testing/crash-test/judge.ts';
 import type { Complaint } from '../../src/testing/crash-test/ledger.ts';
 import type { StopAt } from '../../src/testing/crash-test/life.ts';
 import { ModelMemory } from '../../src/testing/crash-test/model.ts';
@@ -56,7 +56,7 @@ export class Simulation {
     for (const { when, what } of lived.history.crashes) fire(fired, `crash ${when} ${what.split(' ')[0]}`);
     const allowed = { ...this.#allowed(misfortune), mayDiffer: lived.ledger.isParked };
     const complaints = [
-      ...judge(lived.history, whole.history, allowed),
+      ...judgeHistories(lived.history, whole.history, allowed),
       ...judgeLosses(lived.ledger, this.#losses(misfortune)),
       ...(lived.ledger.isOver ? judgeFamily(lived.ledger, whole.ledger, allowed) : []),
     ];
@@ -125,7 +125,7 @@ export class Simulation {
     return { job, within: (what, work) => driven(clock, what, work), spareLives: 30 };
   }
 
-  #allowed(misfortune: Misfortune): Allowed {
+  #allowed(misfortune: Misfortune): AllowedFaults {
     const { isPlain, throttleMs, family } = this.#story;
     const isAlone = family === undefined;
     const least = isTroubled(misfortune) ? 1 + MAX_UNSAVED_STEPS : 1;

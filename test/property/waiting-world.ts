@@ -2,10 +2,10 @@ import { createExecutor, createPalette, defineAgent, defineTool, type Executor, 
 import { callTools, reply, type ScriptedRequest, testClock } from 'pawl/testing';
 import { topicOf } from '../../src/run/identity.ts';
 import type { SettledWait, Wait } from '../../src/run/waits/wait.ts';
-import { Ledger, runIdOf } from '../../src/testing/crash-test/ledger.ts';
+import { EffectLedger, runIdOfKey } from '../../src/testing/crash-test/ledger.ts';
 import { Life } from '../../src/testing/crash-test/life.ts';
 import { ModelMemory } from '../../src/testing/crash-test/model.ts';
-import { type Job, type MortalProcess, processOf } from '../../src/testing/crash-test/process.ts';
+import { type MortalProcess, type ProcessJob, processOf } from '../../src/testing/crash-test/process.ts';
 import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { type Decision, TICK_MS, type WaitingStory } from './waiting-plans.ts';
 
@@ -17,13 +17,13 @@ const RUN = 'run';
 type OpenWait = Wait & { readonly runId: string };
 
 /** Notes how each wait ended, as records have it. */
-class WaitLedger extends Ledger {
+class WaitLedger extends EffectLedger {
   readonly ends = new Map<string, SettledWait>();
   readonly opened = new Map<string, OpenWait>();
 
   override wrote(method: string, args: readonly unknown[], isClear: boolean): void {
     super.wrote(method, args, isClear);
-    const record = isClear ? this.recordOf(runIdOf(args)) : undefined;
+    const record = isClear ? this.recordOf(runIdOfKey(args)) : undefined;
     if (!record) return;
     for (const call of record.openStep?.calls ?? []) {
       if (call.effect === 'once' && call.state === 'started')
@@ -192,7 +192,7 @@ export class WaitingWorld {
     const executor = isHere && live?.process ? live.process.executor : this.#outside;
     const control = executor.control(RUN);
     const isOpen = !this.#ledger.ends.has(id);
-    if (kind === 'approval' && how === 'yes' && isOpen) this.#ledger.approved(wait);
+    if (kind === 'approval' && how === 'yes' && isOpen) this.#ledger.onApproved(wait);
     const person = { by: { id: by } };
     if (kind === 'approval') await (how === 'yes' ? control.approve(id, person) : control.deny(id, person));
     else if (kind === 'timer' && how === 'yes') await control.wake(id);
@@ -237,7 +237,7 @@ export class WaitingWorld {
     }
   }
 
-  #job(): Job {
+  #job(): ProcessJob {
     const clock = this.#clock;
     const { steps, childSteps, away } = this.#story;
     const model = answeringModel((request: ScriptedRequest) => {

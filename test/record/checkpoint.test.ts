@@ -4,7 +4,7 @@ import { parseCheckpoint, toCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { headOf } from '../../src/record/delta.ts';
-import { headFieldsOf, sizeBound, stateOf, transcriptOf } from '../../src/record/state.ts';
+import { headFieldsOf, showMessages, sizeBound, stateOf, transcriptOf } from '../../src/record/state.ts';
 import {
   beginProgress,
   closeStep,
@@ -106,7 +106,7 @@ describe('any run, as a record', () => {
     );
   });
 
-  test('goes on as the same progress: to a record, to a resume state, and to the same record again (checkpoint 2, executor 13)', () => {
+  test('continues as the same progress: to a record, to a resume state, and to the same record again (checkpoint 2, executor 13)', () => {
     fc.assert(
       fc.property(progresses, (progress) => {
         const record = plain(toCheckpoint(progress, 7, 3));
@@ -158,7 +158,7 @@ describe('any run, as a record', () => {
   test('as a state for a checkpointer says the same as its record, with messages only when they are asked for', () => {
     fc.assert(
       fc.property(progresses, (progress) => {
-        const state = stateOf(progress, { elapsedMs: progress.elapsedMs, seq: 0 });
+        const state = showMessages(stateOf(progress, { elapsedMs: progress.elapsedMs, seq: 0 }));
         const { version: _, meta: __, updatedAt: ___, revision: ____, ...record } = toCheckpoint(progress, 7);
         expect({ ...state, seq: undefined }).toEqual({ ...record, seq: undefined });
         expect(transcriptOf(state).transcript).toBe(progress.transcript);

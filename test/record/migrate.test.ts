@@ -34,7 +34,7 @@ const holding = async (name: 'open-step' | 'first' | 'parked', inner = memorySto
 };
 
 describe('migrate (recovery 8)', () => {
-  test('changes a record before its run goes on: a renamed tool is called by its new name', async () => {
+  test('changes a record before its run continues: a renamed tool is called by its new name', async () => {
     seen.length = 0;
     const store = await holding('open-step');
     const host = hostOf({ script: [reply('end')], tools, store, migrate: renamed });

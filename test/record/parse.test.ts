@@ -132,7 +132,7 @@ describe('a record of another version', () => {
   });
 });
 
-test('only what is required: a record of the required fields is read, and a run goes on from it (checkpoint 7)', async () => {
+test('only what is required: a record of the required fields is read, and a run continues from it (checkpoint 7)', async () => {
   const { version, meta, messages, iteration, completedPhases, updatedAt } = recordOf('parked');
   const record = { version, meta, messages, iteration, completedPhases, updatedAt } as RunCheckpoint;
   expect(parseCheckpoint(record)).toEqual({ ...record, version: RECORD_VERSION });
@@ -169,7 +169,7 @@ function replaced(record: unknown, path: readonly (string | number)[], value: un
   return copy;
 }
 
-test('whatever one place of a record is damaged, it is refused by a typed error or the run goes on in good order (checkpoint 7)', async () => {
+test('whatever one place of a record is damaged, it is refused by a typed error or the run continues in good order (checkpoint 7)', async () => {
   const places = pinned.flatMap((name) => placesOf(recordOf(name)).map((path) => ({ name, path })));
   const values = fc.constantFrom(undefined, null, 0, -1, 1.5, '', 'x', true, [], {}, [null], [[]], { x: 1 }, 1e300);
   let refused = 0;

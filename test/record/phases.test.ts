@@ -3,7 +3,7 @@ import { memoryStore, type RunCheckpoint } from 'pawl';
 import { parseCheckpoint, toCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
-import { stateOf } from '../../src/record/state.ts';
+import { showMessages, stateOf } from '../../src/record/state.ts';
 import { beginPhase, keepPhase, recordable } from '../../src/run/pipeline.ts';
 import { beginProgress, type Progress } from '../../src/run/progress.ts';
 import { resumeProgress } from '../../src/run/resume.ts';
@@ -63,7 +63,7 @@ describe('any pipeline, as a record', () => {
     );
   });
 
-  test('goes on as the same progress: to a record, to a resume state, and to the same record again (executor 13)', () => {
+  test('continues as the same progress: to a record, to a resume state, and to the same record again (executor 13)', () => {
     fc.assert(
       fc.property(pipelines, (progress) => {
         const record = plain(toCheckpoint(progress, 7, 3));
@@ -81,7 +81,7 @@ describe('any pipeline, as a record', () => {
   test('as a state for a checkpointer says the same as its record', () => {
     fc.assert(
       fc.property(pipelines, (progress) => {
-        const { seq: _, ...state } = stateOf(progress, { elapsedMs: 0, seq: 0 });
+        const { seq: _, ...state } = showMessages(stateOf(progress, { elapsedMs: 0, seq: 0 }));
         const { version, meta, updatedAt, revision, ...record } = toCheckpoint(progress, 7);
         expect(state).toEqual(record);
         expect([version, meta, updatedAt, revision]).toEqual([RECORD_VERSION, metaOf(), 7, 0]);

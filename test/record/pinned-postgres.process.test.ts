@@ -112,7 +112,7 @@ describe.skipIf(whyNoPostgres).for(pins)('a PostgreSQL store as version $version
     await expectAllRecords(store, version);
   });
 
-  test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
+  test('lets all of its runs continue to their ends, with no call made twice (recovery 8, executor 12)', async () => {
     await using store = open(await restored('postgres.sql', version));
     await expectAllEnds(store, version);
   });

@@ -122,7 +122,7 @@ describe.for(stores)('a $name store as version $version left it', ({ version, pi
     expect(await store.listInterrupted({ status: 'waiting' })).toHaveLength(runs.length - 1);
   });
 
-  test('lets all of its runs go on to their ends, with no call made twice (recovery 8, executor 12)', async () => {
+  test('lets all of its runs continue to their ends, with no call made twice (recovery 8, executor 12)', async () => {
     await using store = open(copyOfPinned(pin, version));
     await expectAllEnds(store, version);
   });

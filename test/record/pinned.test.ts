@@ -44,14 +44,14 @@ describe.for(pinned)('the pinned record %s of version 1', (name) => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  test('becomes a resume state with every field that a run goes on from', () => {
+  test('becomes a resume state with every field that a run continues from', () => {
     const { version: _, meta: __, updatedAt: ___, revision: ____, messages, ...rest } = recordOf(name);
     expect(toResumeState(recordOf(name))).toEqual({ ...rest, history: messages });
   });
 });
 
-describe('a run that goes on from the pinned record', () => {
-  test('open-step: done stays, planned and idempotent run, the once call does not; totals go on (executor 12, 13, 14)', async () => {
+describe('a run that continues from the pinned record', () => {
+  test('open-step: done stays, planned and idempotent run, the once call does not; totals continue (executor 12, 13, 14)', async () => {
     seen.length = 0;
     // The vendor that signed the thoughts of the record.
     const model = { ...scriptedModel([reply('end')]), provider: 'anthropic.messages' };

@@ -1,8 +1,8 @@
 import type { InterruptedRun, RunCheckpoint, RunStatus, Wait, Waiting } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { listedStatus } from '../../src/record/listed-status.ts';
-import type { Place } from '../../src/record/run-tree.ts';
-import { LIVE_HERE, type NextStart, type RunFacts, verdictOf } from '../../src/record/verdict.ts';
+import type { TreePlace } from '../../src/record/run-tree.ts';
+import { LIVE_HERE, type NextStart, type VerdictFacts, verdictOfRun } from '../../src/record/verdict.ts';
 import { recordOf } from '../fixtures/records.ts';
 
 const record: RunCheckpoint = { ...recordOf('first'), iteration: 2, attempts: 0 };
@@ -11,7 +11,7 @@ const { runId } = meta;
 const listed = { runId, meta, iteration: 2, completedPhases: [], updatedAt: 1 } as const;
 const entry: InterruptedRun = { ...listed, status: 'interrupted' };
 const corrupt = { code: 'CHECKPOINT_CORRUPT', message: 'the head is torn' };
-const childOf = (parent: string, root = parent): Place => ({ kind: 'child', parent, root, depth: 1 });
+const childOf = (parent: string, root = parent): TreePlace => ({ kind: 'child', parent, root, depth: 1 });
 const parks = { code: 'TOO_MANY_ATTEMPTS', reason: 'it was started 3 times in a row' };
 const NOW = 1_000;
 
@@ -44,7 +44,7 @@ const waiting = (waits: readonly Wait[], wakeAt?: number): { waiting: Waiting } 
 });
 
 /** The rows of the table, first one first: the fact that each is about, and what it says when only this fact is given. */
-const rows: readonly (readonly [name: string, fact: Partial<RunFacts>, verdict: object])[] = [
+const rows: readonly (readonly [name: string, fact: Partial<VerdictFacts>, verdict: object])[] = [
   [
     'a record that a list cannot read is unreadable',
     { entry: { runId, status: 'quarantined', reason: 'CHECKPOINT_TOO_NEW: upgrade' } },
@@ -129,6 +129,16 @@ const rows: readonly (readonly [name: string, fact: Partial<RunFacts>, verdict: 
     },
   ],
   [
+    'a run that a process gave back for want of a key resumes, and needs a person (edges 2)',
+    { next: starts({ setup: { code: 'MODEL', since: 0 } }) },
+    {
+      verdict: 'resumes',
+      reason: `it continues after 2 steps; a process gave it back, because a model, its key or a tool was missing (MODEL, since 1970-01-01T00:00:00.000Z)`,
+      code: 'SETUP',
+      needsPerson: true,
+    },
+  ],
+  [
     'any other run resumes',
     { next: starts() },
     { verdict: 'resumes', reason: 'it continues after 2 steps', needsPerson: false },
@@ -136,14 +146,14 @@ const rows: readonly (readonly [name: string, fact: Partial<RunFacts>, verdict: 
 ];
 
 /** Facts about one run together; of the entry, the fields of both. */
-function together(...all: readonly Partial<RunFacts>[]): RunFacts {
-  const facts: Partial<RunFacts> = Object.assign({}, ...all.toReversed());
+function together(...all: readonly Partial<VerdictFacts>[]): VerdictFacts {
+  const facts: Partial<VerdictFacts> = Object.assign({}, ...all.toReversed());
   const entries = all.flatMap((each) => each.entry ?? []).toReversed();
   return { ...facts, entry: Object.assign({}, entry, ...entries) };
 }
 
 /** No run waits for the answer of an orphan, so that it waits for nothing either: a test of its own says so. */
-function isOrphanThatWaits(fact: Partial<RunFacts>, { place }: Partial<RunFacts>): boolean {
+function isOrphanThatWaits(fact: Partial<VerdictFacts>, { place }: Partial<VerdictFacts>): boolean {
   const found = fact.next?.();
   const isWaiting = found !== undefined && 'record' in found && found.record.waiting !== undefined;
   return isWaiting && place?.kind === 'orphan';
@@ -151,7 +161,7 @@ function isOrphanThatWaits(fact: Partial<RunFacts>, { place }: Partial<RunFacts>
 
 describe('the verdict on a stored run', () => {
   test.each(rows)('%s', (_, fact, verdict) => {
-    expect(verdictOf({ entry, agent: 'found', ...fact })).toEqual(verdict);
+    expect(verdictOfRun({ entry, agent: 'found', ...fact })).toEqual(verdict);
   });
 
   test.each(
@@ -163,46 +173,46 @@ describe('the verdict on a stored run', () => {
         ] as const,
     ),
   )('%s, whatever the rows below it say', (_, { fact, verdict, below }) => {
-    for (const [, other] of below) expect(verdictOf(together(fact, other))).toEqual(verdict);
+    for (const [, other] of below) expect(verdictOfRun(together(fact, other))).toEqual(verdict);
     // The facts of a start are one fact: of two, the first counts.
-    expect(verdictOf(together(fact, ...below.map(([, other]) => other)))).toEqual(verdict);
+    expect(verdictOfRun(together(fact, ...below.map(([, other]) => other)))).toEqual(verdict);
   });
 
   test('depends on the place in its tree only for a run that may be a child', () => {
-    expect(verdictOf({ entry, agent: 'missing' })).toMatchObject({ verdict: 'skipped' });
+    expect(verdictOfRun({ entry, agent: 'missing' })).toMatchObject({ verdict: 'skipped' });
     const parent = { runId: 'p', callId: 'c', rootRunId: 'p' };
     const child = { ...entry, parent } as InterruptedRun;
-    expect(verdictOf({ entry: child, agent: 'missing' })).toEqual({ need: 'place', run: child });
-    expect(verdictOf({ entry: child, agent: 'missing', place: { kind: 'orphan' } })).toMatchObject({
+    expect(verdictOfRun({ entry: child, agent: 'missing' })).toEqual({ need: 'place', run: child });
+    expect(verdictOfRun({ entry: child, agent: 'missing', place: { kind: 'orphan' } })).toMatchObject({
       verdict: 'skipped',
     });
     const unnamed = { ...entry, runId: '~abc' } as InterruptedRun;
-    expect(verdictOf({ entry: unnamed })).toEqual({ need: 'place', run: unnamed });
+    expect(verdictOfRun({ entry: unnamed })).toEqual({ need: 'place', run: unnamed });
   });
 
   test('depends on a start where a list and the tree decide nothing', () => {
-    expect(verdictOf({ entry, agent: 'found' })).toEqual({ need: 'start', run: entry });
-    expect(verdictOf({ entry, agent: 'found', place: { kind: 'orphan' } })).toEqual({ need: 'start', run: entry });
+    expect(verdictOfRun({ entry, agent: 'found' })).toEqual({ need: 'start', run: entry });
+    expect(verdictOfRun({ entry, agent: 'found', place: { kind: 'orphan' } })).toEqual({ need: 'start', run: entry });
   });
 
   test('asks for what a start finds only when no earlier row applies: `migrate` is the host’s', () => {
     const next = () => {
       throw new Error('not needed');
     };
-    for (const [, fact] of rows.slice(0, 5)) expect(verdictOf({ entry, next, ...fact })).toHaveProperty('verdict');
+    for (const [, fact] of rows.slice(0, 5)) expect(verdictOfRun({ entry, next, ...fact })).toHaveProperty('verdict');
   });
 
   test('leaves a run whose phases changed to its start, if there is an agent to compare with', () => {
     const changed: InterruptedRun = { ...entry, status: 'parked', code: 'DEFINITION_CHANGED', reason: 'other phases' };
-    expect(verdictOf({ entry: changed, agent: 'found' })).toHaveProperty('need', 'start');
-    expect(verdictOf({ entry: changed, agent: 'missing' })).toMatchObject({ verdict: 'skipped' });
-    expect(verdictOf({ entry: changed })).toMatchObject({ verdict: 'parked', code: 'DEFINITION_CHANGED' });
+    expect(verdictOfRun({ entry: changed, agent: 'found' })).toHaveProperty('need', 'start');
+    expect(verdictOfRun({ entry: changed, agent: 'missing' })).toMatchObject({ verdict: 'skipped' });
+    expect(verdictOfRun({ entry: changed })).toMatchObject({ verdict: 'parked', code: 'DEFINITION_CHANGED' });
   });
 
   test('names the run that cannot be read above a child, and its error', () => {
     const trouble = { name: 'Error', ...corrupt };
     const on = (parent: string, root: string) =>
-      verdictOf({ entry, place: { kind: 'child', parent, root, trouble } as Place });
+      verdictOfRun({ entry, place: { kind: 'child', parent, root, trouble } as TreePlace });
     const child = { verdict: 'child', code: corrupt.code, needsPerson: false };
     expect(on('p', 'p')).toEqual({ ...child, reason: 'its parent run p cannot be read: the head is torn' });
     expect(on('p', 'r')).toEqual({
@@ -219,30 +229,30 @@ describe('the verdict on a stored run', () => {
     ['its model', [retry(true)], true],
     ['a child run', [{ ...timer, kind: 'child', childRunId: '~c' } as Wait], false],
   ] as const)('a run waits for %s, and may need a person for that', (words, waits, needsPerson) => {
-    const found = verdictOf({ entry, next: starts(waiting(waits)) });
+    const found = verdictOfRun({ entry, next: starts(waiting(waits)) });
     expect(found).toEqual({ verdict: 'waits', reason: `it waits for ${words}`, needsPerson });
   });
 
   test('waits, whatever its next start would find: none is tried', () => {
-    expect(verdictOf({ entry, next: starts(waiting([timer]), parks) })).toMatchObject({ verdict: 'waits' });
-    expect(verdictOf({ entry, next: starts(waiting([timer], NOW), parks) })).toMatchObject({ verdict: 'parked' });
+    expect(verdictOfRun({ entry, next: starts(waiting([timer]), parks) })).toMatchObject({ verdict: 'waits' });
+    expect(verdictOfRun({ entry, next: starts(waiting([timer], NOW), parks) })).toMatchObject({ verdict: 'parked' });
   });
 
   test('waits until its time has come, and continues then; an orphan waits no more', () => {
-    const at = (wakeAt: number) => verdictOf({ entry, next: starts(waiting([timer], wakeAt)) });
+    const at = (wakeAt: number) => verdictOfRun({ entry, next: starts(waiting([timer], wakeAt)) });
     expect(at(NOW + 1)).toMatchObject({
       verdict: 'waits',
       reason: 'it waits for a time, until 1970-01-01T00:00:01.001Z at the latest',
     });
     expect(at(NOW)).toMatchObject({ verdict: 'resumes' });
     expect(at(8.7e15)).toMatchObject({ verdict: 'waits', reason: expect.stringContaining('8700000000000000') });
-    expect(verdictOf({ entry, next: starts(waiting([])) })).toMatchObject({ verdict: 'resumes' });
+    expect(verdictOfRun({ entry, next: starts(waiting([])) })).toMatchObject({ verdict: 'resumes' });
     const orphan = { entry, place: { kind: 'orphan' } as const, next: starts(waiting([approval])) };
-    expect(verdictOf(orphan)).toMatchObject({ verdict: 'resumes', needsPerson: false });
+    expect(verdictOfRun(orphan)).toMatchObject({ verdict: 'resumes', needsPerson: false });
   });
 
   test('says of a run that resumes whether it only has to be delivered, and how often it was started in vain', () => {
-    const reason = (change: Partial<RunCheckpoint>) => verdictOf({ entry, next: starts(change) });
+    const reason = (change: Partial<RunCheckpoint>) => verdictOfRun({ entry, next: starts(change) });
     expect(reason({ iteration: 1 })).toMatchObject({ reason: 'it continues after 1 step' });
     expect(reason({ attempts: 1 })).toMatchObject({
       reason: 'it continues after 2 steps; it was started once without recording anything new',
@@ -256,8 +266,8 @@ describe('the verdict on a stored run', () => {
 
   test('a claim of the owner that asks does not make a run live', () => {
     const owned = { ...entry, owner: 'me|1' } as InterruptedRun;
-    expect(verdictOf({ entry: owned, asker: 'me|1', next: starts() })).toMatchObject({ verdict: 'resumes' });
-    expect(verdictOf({ entry: owned, asker: 'you|1', next: starts() })).toMatchObject({ verdict: 'live' });
+    expect(verdictOfRun({ entry: owned, asker: 'me|1', next: starts() })).toMatchObject({ verdict: 'resumes' });
+    expect(verdictOfRun({ entry: owned, asker: 'you|1', next: starts() })).toMatchObject({ verdict: 'live' });
   });
 });
 

@@ -42,7 +42,7 @@ describe.for(pinned)('the pinned record %s of version 2', (name) => {
     }
   });
 
-  test('becomes a resume state, and the progress of a run, with every field that a run goes on from', () => {
+  test('becomes a resume state, and the progress of a run, with every field that a run continues from', () => {
     const { version: _, meta, updatedAt: __, revision: ___, messages, ...rest } = recordOf(name);
     const { fingerprint, parent, labels, thread, hosted, ...state } = rest;
     const resume = toResumeState(recordOf(name));

@@ -1,7 +1,7 @@
 import { setAutoFreeze } from 'immer';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { change } from '../../src/run/change.ts';
-import { recoverOpenStep, withdrawCalls } from '../../src/run/open-step.ts';
+import { markUnbegun, recoverOpenStep } from '../../src/run/open-step.ts';
 import { beginPhase, closePhase } from '../../src/run/pipeline.ts';
 import { deliver, type Progress } from '../../src/run/progress.ts';
 import { Hidden } from '../../src/values/hidden.ts';
@@ -75,12 +75,12 @@ describe('a run’s state off the per-step path', () => {
     expect(recovered.calls[1]?.result).toMatchObject({ type: 'error-text' });
     expect([recovered.calls[0], recovered.calls[2], recovered.message]).toEqual([calls[0], calls[2], step.message]);
     expect(recovered.calls[0]).toBe(calls[0]);
-    const withdrawn = withdrawCalls(step, new Set(['c0', 'c1', 'c2']));
+    const withdrawn = markUnbegun(step, new Set(['c0', 'c1', 'c2']));
     expect(withdrawn.calls.map(({ state, attempt }) => [state, attempt])).toEqual([
       ['done', 1],
       ['planned', 0],
       ['planned', 0],
     ]);
-    expect(withdrawCalls(step, new Set(['c0']))).toBe(step);
+    expect(markUnbegun(step, new Set(['c0']))).toBe(step);
   });
 });

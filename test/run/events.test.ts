@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redactedEvent } from '../../src/executor/host/redaction.ts';
 import type { RunEventBody } from '../../src/run/events/body.ts';
-import { type EventTable, hasOrigin, keepOf, runEvents } from '../../src/run/events/table.ts';
+import { type EventTable, hasOrigin, keepOf, runEventTable } from '../../src/run/events/table.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';
@@ -168,17 +168,17 @@ function same<Event>(event: Event): readonly [Event, Event] {
   return [event, event];
 }
 
-const typesWhere = (is: (type: Types) => boolean) => (Object.keys(runEvents) as Types[]).filter(is);
+const typesWhere = (is: (type: Types) => boolean) => (Object.keys(runEventTable) as Types[]).filter(is);
 
 describe('the table of events', () => {
   test('does not compile without a row for each type, and for each field that may hold a text', () => {
     type Placed = { readonly type: 'order.placed'; readonly item: string; readonly count: number };
     const rest = { audit: 'skip', endsText: false, keep: 'none' } as const;
-    const good = { ...runEvents, 'order.placed': { redact: { item: 'text' }, ...rest } } satisfies EventTable<
+    const good = { ...runEventTable, 'order.placed': { redact: { item: 'text' }, ...rest } } satisfies EventTable<
       RunEventBody | Placed
     >;
     // @ts-expect-error the type order.placed has no row
-    runEvents satisfies EventTable<RunEventBody | Placed>;
+    runEventTable satisfies EventTable<RunEventBody | Placed>;
     // @ts-expect-error the field item has no row
     ({ 'order.placed': { redact: {}, ...rest } }) satisfies EventTable<Placed>;
     // @ts-expect-error the type order.lost does not exist

@@ -4,12 +4,12 @@ import {
   callsToStart,
   isAllAnswered,
   isLastUnanswered,
+  markStarted,
+  markUnbegun,
   type OpenCall,
   type OpenStep,
-  recordResult,
-  startCalls,
+  recordCallResult,
   stepOf,
-  withdrawCalls,
 } from '../../src/run/open-step.ts';
 
 const message: OpenStep['message'] = { role: 'assistant', content: [] };
@@ -58,9 +58,9 @@ describe('the ledger of a step', () => {
             const step = versions.at(-1 - (from % versions.length)) as OpenStep;
             const callId = `c${which % tools.length}`;
             if (what === 'start')
-              versions.push(startCalls(step, new Set(callsToStart(step, limits).map((call) => call.callId))));
-            else if (what === 'answer') versions.push(recordResult(step, callId, result));
-            else versions.push(withdrawCalls(step, new Set([callId])));
+              versions.push(markStarted(step, new Set(callsToStart(step, limits).map((call) => call.callId))));
+            else if (what === 'answer') versions.push(recordCallResult(step, callId, result));
+            else versions.push(markUnbegun(step, new Set([callId])));
             copies.push([...(versions.at(-1) as OpenStep).calls]);
           }
           for (const [i, step] of versions.entries()) {
@@ -79,7 +79,7 @@ describe('the ledger of a step', () => {
   });
 
   test('is plain JSON to those who store or print the step', () => {
-    const step = startCalls(stepOf(message, Array.from({ length: 20 }, () => 'any').map(line)), new Set(['c0']));
+    const step = markStarted(stepOf(message, Array.from({ length: 20 }, () => 'any').map(line)), new Set(['c0']));
     expect(JSON.parse(JSON.stringify(step))).toEqual({ message, calls: [...step.calls] });
     expect({ ...step }.calls).toEqual(step.calls);
   });

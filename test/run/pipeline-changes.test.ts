@@ -59,7 +59,7 @@ describe('a pipeline that changed (pipeline 9)', () => {
   const within = stepped(beginPhase(completed([a, b]), c));
   const now = [a, facts('b', { hash: 'another' }), c];
 
-  test('begins anew with restart: nothing is complete, what was paid is counted on', () => {
+  test('begins again with restart: nothing is complete, what was paid is counted on', () => {
     const begun = restartPipeline(within, now, 'restart');
     expect(begun).toMatchObject({ completedPhases: [], iteration: 3, counters: { failedSteps: 0 } });
     expect(begun).not.toHaveProperty('openPhase');

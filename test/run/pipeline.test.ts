@@ -65,7 +65,7 @@ describe('a phase', () => {
     ['TOOL_LOOP', true, true],
     ['MODEL', true, true],
   ] as const)(
-    'that ended with %s (optional: %s) lets the pipeline go on: %s (pipeline 4, 5)',
+    'that ended with %s (optional: %s) lets the pipeline continue: %s (pipeline 4, 5)',
     ([code, isOptional, goesOn]) => {
       const error = code && { name: 'E', code, message: 'm' };
       expect(isPhasePassable(error, facts('a', { isOptional }))).toBe(goesOn);
@@ -118,7 +118,7 @@ describe('what a record says of a pipeline', () => {
     expect(transcript.continues(before.transcript)).toBe(true);
   });
 
-  test('within a phase that begins anew: what it said when that phase began (pipeline 8)', () => {
+  test('within a phase that begins again: what it said when that phase began (pipeline 8)', () => {
     const before = completed([a]);
     const within = stepped(stepped(beginPhase(before, anew)));
     expect(within.openPhase?.start).toBeDefined();
@@ -127,7 +127,7 @@ describe('what a record says of a pipeline', () => {
     expect(recordable(within).transcript.slice()).toEqual(before.transcript.slice());
   });
 
-  test('within a first phase that begins anew: that nothing was spent (pipeline 8)', () => {
+  test('within a first phase that begins again: that nothing was spent (pipeline 8)', () => {
     const within = stepped(beginPhase(fresh(), facts('a', { recovery: 'boundary' })));
     expect(within.spend).toEqual(spend);
     expect(recordable(within)).not.toHaveProperty('spend');

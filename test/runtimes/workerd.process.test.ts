@@ -30,4 +30,22 @@ describe.skipIf(whyNo('workerd'))('a worker', () => {
       expect(report.passed).toBeGreaterThan(150);
     },
   );
+
+  test(
+    inEngine(
+      'workerd',
+      'of docs/deploy ends a run when its cron is called, and again in the process after a kill (operations 32)',
+    ),
+    async () => {
+      for (const _ of ['the first process', 'the process after it']) {
+        expect(await answerOf('./cron-worker.ts', { cron: true })).toEqual({
+          before: 'interrupted',
+          cron: 'ok',
+          output: 'done',
+        });
+        // By SIGKILL.
+        await stop();
+      }
+    },
+  );
 });

@@ -13,6 +13,8 @@ export interface WorkerOptions {
   readonly nodejsCompat?: boolean;
   /** Whether it has a Durable Object of the class `Host`. */
   readonly durable?: boolean;
+  /** Whether it may call its own cron, as the platform does. */
+  readonly cron?: boolean;
 }
 
 /** Starts workerd with a worker, bundled into one file as tools for workers do. */
@@ -20,7 +22,8 @@ export async function startWorkerd(entry: string, options: WorkerOptions = {}): 
   const folder = mkdtempSync(join(tmpdir(), 'pawl-workerd-'));
   await bundle(fileURLToPath(new URL(entry, import.meta.url)), join(folder, 'worker.js'));
   writeFileSync(join(folder, 'config.capnp'), configOf(options));
-  const child = spawn(programOf('workerd'), ['serve', join(folder, 'config.capnp'), '--control-fd=1'], {
+  const flags = ['--control-fd=1', ...(options.cron ? ['--experimental'] : [])];
+  const child = spawn(programOf('workerd'), ['serve', join(folder, 'config.capnp'), ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: engineEnvironment,
   });
@@ -40,19 +43,24 @@ async function bundle(input: string, file: string): Promise<void> {
   await made.close();
 }
 
-function configOf({ nodejsCompat = true, durable = false }: WorkerOptions): string {
+function configOf({ nodejsCompat = true, durable = false, cron = false }: WorkerOptions): string {
   const objects = `
     durableObjectNamespaces = [ (className = "Host", uniqueKey = "host") ],
     durableObjectStorage = (inMemory = void),
     bindings = [ (name = "HOST", durableObjectNamespace = "Host") ],`;
+  const self = 'bindings = [ (name = "SELF", service = "main") ],';
+  const compatibility = [
+    ...(nodejsCompat ? ['nodejs_compat'] : []),
+    ...(cron ? ['service_binding_extra_handlers'] : []),
+  ];
   return `using Workerd = import "/workerd/workerd.capnp";
   const config :Workerd.Config = (
     services = [ (name = "main", worker = .worker) ],
     sockets = [ (name = "http", address = "127.0.0.1:0", http = (), service = "main") ],
   );
   const worker :Workerd.Worker = (
-    modules = [ (name = "worker", esModule = embed "worker.js") ],${durable ? objects : ''}
-    compatibilityFlags = [${nodejsCompat ? '"nodejs_compat"' : ''}],
+    modules = [ (name = "worker", esModule = embed "worker.js") ],${durable ? objects : ''}${cron ? self : ''}
+    compatibilityFlags = [${compatibility.map((flag) => JSON.stringify(flag)).join(', ')}],
     compatibilityDate = "2026-07-01",
   );`;
 }

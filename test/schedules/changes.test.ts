@@ -188,6 +188,33 @@ describe('a schedule that is defined no more', () => {
     for (const { executor } of [old, next, back]) await executor.shutdown();
   });
 
+  test('by a lower deployment, by the same one, or by one without a number is not gone, and its number stays (schedules 5, 6)', async () => {
+    const { clock, store } = shared();
+    const own = hostOf([{ every: '1m' }], { clock, store, deployment: 5 });
+    await own.executor.recover();
+    await clock.advance(MINUTE_MS);
+    for (const numbered of [{ deployment: 4 }, { deployment: 5 }, {}]) {
+      const other = hostOf([], { clock, store, ...numbered });
+      await other.executor.recover();
+      await clock.advance(MINUTE_MS);
+      await other.executor.shutdown();
+    }
+    expect((await own.executor.schedules())[0]).not.toHaveProperty('gone');
+    expect(own.ended).toHaveLength(4);
+    await own.executor.shutdown();
+    // One without a number takes the schedule over, and the deployment before it still starts nothing.
+    const plain = hostOf([{ every: '5m' }], { clock, store });
+    await plain.executor.recover();
+    await clock.advance(5 * MINUTE_MS);
+    expect(plain.ended).toHaveLength(1);
+    await plain.executor.shutdown();
+    const lower = hostOf([{ every: '1m' }], { clock, store, deployment: 4 });
+    await lower.executor.recover();
+    await clock.advance(5 * MINUTE_MS);
+    expect(lower.ended).toEqual([]);
+    await lower.executor.shutdown();
+  });
+
   test('without numbers is gone when its tick has been due for ten minutes (schedules 5)', async () => {
     const { clock, store } = shared();
     const old = hostOf([{ every: '1m' }], { clock, store });

@@ -4,11 +4,11 @@
  * `schema` in that server, and at which write of a schedule the process dies, before or after it is stored.
  */
 import { appendFileSync } from 'node:fs';
-import { createExecutor, defineAgent } from '../../src/index.ts';
-import { postgresStore } from '../../src/store/postgres/index.ts';
+import { createExecutor, defineAgent } from 'pawl';
+import { postgresStore } from 'pawl/stores/postgres';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { reply, scriptedModel } from 'pawl/testing';
 import type { ScheduleStore } from '../../src/store/schedules/port.ts';
-import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { reply, scriptedModel } from '../../src/testing/index.ts';
 
 const [place = '', log = '', given = ''] = process.argv.slice(2);
 const { schema, dies } = JSON.parse(given) as {
@@ -42,7 +42,7 @@ const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 500 }, () => reply('done'))) },
   agents: [agent],
   store: watched,
-  defaults: { leaseMs: 1_000, dueMs: 100 },
+  defaults: { leaseMs: 1_000, dueMs: 250 },
   logger: { warn: () => {} },
   schedules: [{ id: 'tick', every: '1s', overlap: 'allow', start: () => ({ agent, invocation: { prompt: 'Tick.' } }) }],
   onOutcome: ({ runId, status }) => appendFileSync(log, `${runId} ${status}\n`),

@@ -217,13 +217,13 @@ describe('a tick', () => {
     const clock = testClock(START);
     const store = memoryStore({ clock });
     const options = { clock, store, retention: { outcomes: '1s', records: 0 } } as const;
-    const first = hostOf([{ every: '1d' }], options);
+    const first = hostOf([{ every: '1h' }], options);
     await first.executor.recover();
-    await clock.advance(24 * 60 * MINUTE_MS);
-    expect(first.ended).toEqual(['nightly@2026-11-29T00:00:00.000Z']);
+    await clock.advance(60 * MINUTE_MS);
+    expect(first.ended).toEqual(['nightly@2026-11-28T07:00:00.000Z']);
     await first.executor.shutdown();
-    expect(await store.outcome('nightly@2026-11-29T00:00:00.000Z')).toBeNull();
-    const next = hostOf([{ every: '1d' }], options);
+    expect(await store.outcome('nightly@2026-11-28T07:00:00.000Z')).toBeNull();
+    const next = hostOf([{ every: '1h' }], options);
     await next.executor.recover();
     await clock.advance(MINUTE_MS);
     expect(next.ended).toEqual([]);
@@ -244,4 +244,37 @@ describe('a tick', () => {
     expect(ended).toEqual(['nightly@2026-11-28T09:00:00.000Z', 'nightly@2026-11-28T10:00:00.000Z']);
     await executor.shutdown();
   });
+});
+
+test('between ticks nothing is written and nothing read, by the process that was first and by another one (schedules 7)', async () => {
+  const clock = testClock(START);
+  const inner = memoryStore({ clock });
+  const asked: string[] = [];
+  const { list, note } = inner.schedules;
+  const store = {
+    ...inner,
+    schedules: {
+      list: () => {
+        asked.push('list');
+        return list();
+      },
+      note: (...given: Parameters<typeof note>) => {
+        asked.push('note');
+        return note(...given);
+      },
+    },
+  };
+  const start: Schedule['start'] = async (tick) => ({ agent, invocation: { prompt: tick.toISOString() } });
+  const hosts = [1, 2].map(() => hostOf([{ every: '6h', start }], { clock, store }));
+  for (const { executor } of hosts) await executor.recover();
+  await clock.advance(MINUTE_MS);
+  expect(asked).toContain('note');
+  asked.length = 0;
+  await clock.advance(5 * 60 * MINUTE_MS - MINUTE_MS);
+  expect(asked).toEqual([]);
+  await clock.advance(2 * MINUTE_MS);
+  expect(hosts.flatMap(({ ended }) => ended)).toEqual(['nightly@2026-11-28T12:00:00.000Z']);
+  // One writes the tick; the other one finds it.
+  expect(asked.filter((what) => what === 'note').length).toBeGreaterThanOrEqual(1);
+  for (const { executor } of hosts) await executor.shutdown();
 });

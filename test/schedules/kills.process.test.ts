@@ -6,12 +6,13 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
 import type { OutcomeStore } from '../../src/store/port.ts';
 import type { ScheduleStore } from '../../src/store/schedules/port.ts';
-import { randomFrom, seed } from '../crash/random.ts';
+import { randomFrom, seed, torture } from '../crash/random.ts';
 import { until } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { type Child, startChild } from '../store/child-process.ts';
 
 const server = postgresServer(['fsync=off']);
+const ROUNDS = torture > 1 ? 24 : 3;
 
 interface Place {
   /** Starts a process that looks after the schedule. */
@@ -74,9 +75,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a schedule on %s', (kind) => {
       const place = placeOf(kind);
       const children = [0, 1, 2].map(() => place.start());
       await more(place, 2);
-      for (let i = 0; i < 6; i++) {
+      for (let i = 0; i < ROUNDS; i++) {
         // Now and then all of them, for more than a tick.
-        const isAll = i === 2 || i === 4;
+        const isAll = i % 4 === 2;
         const victims = isAll ? [0, 1, 2] : [Math.floor(random() * 3)];
         for (const each of victims) await children[each]?.kill();
         if (isAll) await new Promise((resolve) => setTimeout(resolve, 2_500));
@@ -88,7 +89,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a schedule on %s', (kind) => {
       await checkTicks(place);
       await place.close();
     },
-    120_000,
+    120_000 * torture,
   );
 
   test.skipIf(!isThere)(

@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-
-const index = new URL('../../src/index.ts', import.meta.url).href;
+import { packageFlags } from '../toolchain/programs.ts';
 
 /** A program in which the package `croner` is not installed. */
 const program = (times: string) => `
@@ -13,7 +12,7 @@ const program = (times: string) => `
       return next(specifier, context);
     },
   });
-  const { createExecutor, memoryStore } = await import('${index}');
+  const { createExecutor, memoryStore } = await import('pawl');
   try {
     createExecutor({ store: memoryStore(), schedules: [{ id: 'a', ${times}, start: () => {} }] });
     console.log('made');
@@ -29,9 +28,13 @@ test.each([
     'true createExecutor: schedule a: cron needs the package croner, which is not installed: npm install croner',
   ],
 ])('without croner a schedule with %s: %s (schedules 1)', (times, said) => {
-  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program(times)], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
-    encoding: 'utf8',
-  });
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    [...packageFlags, '--input-type=module', '--eval', program(times)],
+    {
+      cwd: fileURLToPath(new URL('../..', import.meta.url)),
+      encoding: 'utf8',
+    },
+  );
   expect([stdout, stderr]).toEqual([`${said}\n`, '']);
 });

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 
 const running = new Set<ChildProcess>();
 
@@ -35,7 +36,7 @@ export interface ChildOptions {
 export function startChild(options: ChildOptions): Child {
   const { role, path, argument = '', script = './sqlite/child.ts', under = [] } = options;
   const program = fileURLToPath(new URL(script, import.meta.url));
-  const [command = '', ...args] = [...under, process.execPath, program, role, path, argument];
+  const [command = '', ...args] = [...under, process.execPath, ...packageFlags, program, role, path, argument];
   const child = passOnErrors(spawn(command, args));
   running.add(child);
   const exited = once(child, 'exit').then(() => {

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { type Codec, createExecutor, defineAgent, memoryStore } from 'pawl';
 import type { AppendingStore } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { callTools, reply, scriptedModel } from 'pawl/testing';
+import { callTools, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { RunHead } from '../../src/record/checkpoint.ts';
-import { type OpenStep, recordResult, startCalls, stepOf } from '../../src/run/open-step.ts';
+import { markStarted, type OpenStep, recordCallResult, stepOf } from '../../src/run/open-step.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { enterMessage } from '../../src/values/message.ts';
 import { codecOf } from '../codec/keys.ts';
@@ -84,8 +84,8 @@ const action = fc.oneof(
 function changed(step: OpenStep | undefined, act: typeof action extends fc.Arbitrary<infer A> ? A : never) {
   if (act.kind === 'open') return openStep(act.count);
   if (act.kind === 'close' || !step) return undefined;
-  if (act.kind === 'start') return startCalls(step, new Set(act.calls.map((i) => `call-${i}`)));
-  if (act.kind === 'result') return recordResult(step, `call-${act.call}`, { type: 'text', value: act.text });
+  if (act.kind === 'start') return markStarted(step, new Set(act.calls.map((i) => `call-${i}`)));
+  if (act.kind === 'result') return recordCallResult(step, `call-${act.call}`, { type: 'text', value: act.text });
   return step;
 }
 
@@ -122,10 +122,10 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
     await store.save({ ...headOf(1, openStep(1)), messages: sampleMessages });
     const first = openStep(50);
     await store.append({ runId: 'run', revision: 2, from, messages: [], head: headOf(2, first) });
-    const started = startCalls(first, new Set(['call-7']));
+    const started = markStarted(first, new Set(['call-7']));
     const gap = { runId: 'run', revision: 3, from: from + 5, messages: [], head: headOf(3, started) };
     await expect(store.append(gap)).rejects.toMatchObject({ code: 'REVISION_GAP' });
-    const next = startCalls(started, new Set(['call-9']));
+    const next = markStarted(started, new Set(['call-9']));
     await store.append({ runId: 'run', revision: 3, from, messages: [], head: headOf(3, next) });
     expect(await store.load('run')).toMatchObject(plain({ openStep: next }));
   });
@@ -137,7 +137,7 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
     const other = openStep(50);
     await store.append({ runId: 'run', revision: 2, from, messages: [], head: headOf(2, other) });
     expect(await store.load('run')).toEqual(plain({ ...headOf(2, undefined), messages: sampleMessages }));
-    const next = startCalls(other, new Set(['call-9']));
+    const next = markStarted(other, new Set(['call-9']));
     await store.append({ runId: 'run', revision: 3, from, messages: [], head: headOf(3, next) });
     expect(await store.load('run')).toMatchObject(plain({ openStep: next }));
   });
@@ -147,7 +147,7 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
     await store.save({ ...headOf(1, undefined), messages: sampleMessages });
     const steps = [openStep(50)];
     for (const call of ['call-3', 'call-7', 'call-9']) {
-      steps.push(startCalls(steps.at(-1) as OpenStep, new Set([call])));
+      steps.push(markStarted(steps.at(-1) as OpenStep, new Set([call])));
     }
     for (const [i, step] of steps.entries()) {
       const loading = store.load('run');
@@ -193,7 +193,8 @@ async function charactersPerCall(store: AppendingStore, count: number): Promise<
   const calls = Array.from({ length: count }, (_, i) => ({ name: 'put', input: { text: `number ${100_000 + i}` } }));
   const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [toolOf('put', 'once')] });
   const models = { fast: scriptedModel([callTools(calls), reply('done')]) };
-  const executor = createExecutor({ models, store });
+  // Time does not pass: on a busy machine the renewals of its lease would count, too.
+  const executor = createExecutor({ models, store, clock: testClock() });
   const stringify = JSON.stringify;
   let characters = 0;
   JSON.stringify = ((...args: Parameters<typeof stringify>) => {

@@ -4,11 +4,11 @@
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { postgresStore } from 'pawl/stores/postgres';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import pg from 'pg';
 import { newOwner } from '../../src/store/owner.ts';
 import type { Claim, EventStore } from '../../src/store/port.ts';
-import { postgresStore } from '../../src/store/postgres/index.ts';
-import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 
 /** What to do to a run, and how long to wait before, ms. */

@@ -9,11 +9,12 @@ import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 import { freshPath } from './sqlite/files.ts';
 import { openAt, type Place, type Task } from './waker.ts';
 
 const server = postgresServer(['fsync=off']);
-const ROUNDS = torture === 1 ? 40 : 1_500;
+const ROUNDS = torture === 1 ? 15 : 1_500;
 const LONG = 600_000;
 const topic = 'c7'.repeat(32);
 
@@ -24,7 +25,7 @@ class Waker {
 
   constructor(place: Place) {
     const program = fileURLToPath(new URL('./waker.ts', import.meta.url));
-    const args = [program, 'work', ...place.filter((each) => each !== undefined)];
+    const args = [...packageFlags, program, 'work', ...place.filter((each) => each !== undefined)];
     this.#process = passOnErrors(spawn(process.execPath, args));
     this.#answers = createInterface({ input: this.#process.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   }

@@ -45,11 +45,13 @@ describe('POST /runs/:runId/park and unpark', () => {
     await other.executor.shutdown();
   });
 
-  test('do not exist without write, like each route that writes (studio 25)', async () => {
+  test('do not exist without write, like each route that writes (studio 25, lab 29)', async () => {
     const store = watchedStore({}, await leftBehind(1));
     const { ask } = studioHost({ store });
-    for (const what of ['fork', 'park', 'unpark', 'cancel', 'steer', 'answers/w'])
+    for (const what of ['fork', 'retry', 'park', 'unpark', 'cancel', 'steer', 'answers/w'])
       expect((await ask(`/runs/r0/${what}`, { body: {} })).status).toBe(404);
+    // Its events can be read.
+    expect((await ask('/runs/r0/events', { body: {} })).status).toBe(405);
     for (const path of [
       '/store',
       '/store/doctor',

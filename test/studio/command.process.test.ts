@@ -41,6 +41,15 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     expect((await running.ended).code).toBe(0);
   });
 
+  test('stops when the npm that started it has gone (operations 22)', async () => {
+    const cwd = await folderWithStore();
+    const env = { npm_command: 'run' };
+    const npm = new Pawl(['studio', ...store, '--port', '0'], { cwd, env, isBehindNpm: true });
+    await npm.says('Ctrl-C stops it');
+    npm.child.kill('SIGTERM');
+    expect((await npm.ended).stderr).toContain('Studio has stopped');
+  });
+
   test('takes an agent module that has no models: it runs nothing (studio 17)', async () => {
     const cwd = await folderWithStore();
     writeFileSync(

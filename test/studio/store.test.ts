@@ -79,6 +79,20 @@ describe('GET /store/doctor', () => {
     ]);
   });
 
+  test('and the page of a run say what a run lacks that its process gave back (edges 2)', async () => {
+    const store = await leftBehind(1);
+    await change(store, 'r0', (record) => ({ ...record, setup: { code: 'MODEL', since: 0 } }));
+    const { ask } = studioHost({ store });
+    const [row] = (await ask('/store/doctor')).body.items;
+    expect(row).toMatchObject({
+      line: { state: 'idle', code: 'SETUP', why: 'no process could continue it' },
+      needs: 'a process with the model, key or tool that is missing',
+    });
+    const { says } = (await ask('/runs/r0/record')).body;
+    expect(says).toMatchObject({ state: 'idle', name: 'SETUP' });
+    expect(says.text.join('')).toContain('a model, its key or a tool was missing (MODEL, since 1970-01-01');
+  });
+
   test('costs one list for a page, not one for each of its runs (studio 33)', async () => {
     const store = watchedStore({}, await leftBehind(8));
     const { ask } = studioHost({ store });

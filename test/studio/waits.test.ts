@@ -184,8 +184,9 @@ describe('the answers that no process has read (studio 9)', () => {
     const answers = async () => (await ask('/runs/r/record')).body.answers?.[wait?.id ?? ''];
     expect(await answers()).toBeUndefined();
     const edited = { to: 'bob', text: 'hello' };
-    await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada' }, input: edited });
-    const approved = { how: 'approve', by: { id: 'ada' }, at: expect.any(Number), input: { value: edited, bytes: 27 } };
+    await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada' }, input: edited, note: 'I rang.' });
+    const said = { note: 'I rang.', input: { value: edited, bytes: 27 } };
+    const approved = { how: 'approve', by: { id: 'ada' }, at: expect.any(Number), ...said };
     // The run may refuse a changed input.
     expect(await answers()).toEqual([approved]);
     await executor.control('r').deny(wait?.id ?? '', { by: { id: 'bob' } });
@@ -199,12 +200,14 @@ describe('the answers that no process has read (studio 9)', () => {
     const { executor, ask } = studioHost({ store });
     const [wait] = await executor.waiting();
     const input = { to: 'x'.repeat(70_000) };
+    const note = 'n'.repeat(4_096);
     for (let person = 0; person < 10; person++)
-      await executor.control('r').approve(wait?.id ?? '', { by: { id: `p${person}` }, input });
+      await executor.control('r').approve(wait?.id ?? '', { by: { id: `p${person}` }, input, note });
     const { body } = await ask('/runs/r/record');
     expect(body.answers[wait?.id ?? '']).toHaveLength(8);
     expect(JSON.stringify(body).length).toBeLessThan(64 * KIB);
     expect(body.answers[wait?.id ?? ''][0].input.value).toBeUndefined();
+    expect(body.answers[wait?.id ?? ''][0].note).toHaveLength(500);
   });
 
   test('that ends its wait is marked: the page offers no other one', async () => {

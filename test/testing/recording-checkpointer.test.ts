@@ -1,6 +1,6 @@
 import { recordingCheckpointer, recordingFactory } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { stateOf } from '../../src/record/state.ts';
+import { showMessages, stateOf } from '../../src/record/state.ts';
 import { beginProgress } from '../../src/run/progress.ts';
 import type { RunInfo } from '../../src/run/request.ts';
 import { enterMessage } from '../../src/values/message.ts';
@@ -25,7 +25,7 @@ describe('a recording checkpointer', () => {
     const checkpointer = recordingCheckpointer();
     const answer = enterMessage({ role: 'assistant', content: [{ type: 'text', text: 'ho' }] });
     const messages = [answer];
-    await checkpointer.save(stateOf(progress, { elapsedMs: 5, seq: 0 }));
+    await checkpointer.save(showMessages(stateOf(progress, { elapsedMs: 5, seq: 0 })));
     await checkpointer.save({ iteration: 1, messages }, { force: true });
     messages.push(answer);
     await checkpointer.save({ iteration: 2 });

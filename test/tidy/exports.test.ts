@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { entryPoints } from '../toolchain/entry-points.ts';
-import { exportsAreUsed } from './exports.ts';
+import { exportsAreUsed, namesAreDeclaredOnce } from './exports.ts';
 import { parse } from './source.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -13,6 +13,9 @@ const texts = globSync('{src,machines,test,docs}/**/*.{ts,tsx}', { cwd: root, ex
 /** Areas that still export names for no other file. The list only gets shorter. */
 const notYet = /^src\/(?:audit|run\/journal|http\/(?:chat|sse|reading)|ag-ui|react|store\/encoding|executor\/run)\b/;
 
+/** Users of two entry points know them by these names. */
+const ofTwoDoors = /^exports (?:RunState|WaitAnswer),/;
+
 describe('an exported name', () => {
   test('of src and machines is imported by another file, or its file is an entry point', () => {
     const sources = texts.filter(({ path }) => /^(?:src|machines)\//.test(path) && !notYet.test(path)).map(parse);
@@ -20,6 +23,29 @@ describe('an exported name', () => {
     const found = exportsAreUsed(sources, limits);
     expect(sources.length).toBeGreaterThan(0);
     expect(found.map(({ path, line, message }) => `${path}:${line} ${message}`)).toEqual([]);
+  });
+
+  const twice = (files: readonly string[]) => {
+    const sources = files.map((text, i) => parse({ path: `src/a/${i}.ts`, text }));
+    return namesAreDeclaredOnce(sources, () => false).map(({ message }) => message);
+  };
+
+  test('of src and machines is declared by one file; only the drivers of SQLite and PostgreSQL have some in common', () => {
+    const sources = texts.filter(({ path }) => /^(?:src|machines)\//.test(path)).map(parse);
+    const areDrivers = (paths: readonly string[]) =>
+      paths.length === 2 &&
+      ['sqlite', 'postgres'].every((store) => paths.some((path) => path.startsWith(`src/store/${store}/`)));
+    const found = namesAreDeclaredOnce(sources, areDrivers).filter(({ message }) => !ofTwoDoors.test(message));
+    expect(found.map(({ path, line, message }) => `${path}:${line} ${message}`)).toEqual([]);
+  });
+
+  test('is declared by each form of declaration, and not by a form that passes it on', () => {
+    for (const form of ['const a = 1', 'function a() {}', 'class a {}', 'interface a {}', 'type a = 1'])
+      expect(twice([`export ${form};`, 'export const a = 1, b = 2;'])).toEqual([
+        expect.stringContaining('exports a, as does src/a/0.ts'),
+      ]);
+    expect(twice(['export const a = 1;', "export { a } from './0.ts';", 'const a = 1;'])).toEqual([]);
+    expect(twice(['export function a(): void;\nexport function a() {}', 'export const b = 1;'])).toEqual([]);
   });
 
   const dead = (text: string, other: string, path = 'src/run/a.ts') => {

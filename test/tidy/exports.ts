@@ -54,3 +54,30 @@ function exportedNames({ program, lineAt }: Source): { name: string; line: numbe
 function nodesIn(value: unknown): Node[] {
   return Array.isArray(value) ? value.filter(isNode) : [];
 }
+
+/**
+ * Reports exported names that several files declare: who searches for one finds the other. A re-export is no declaration.
+ * @param areParallel whether files may have the same names, because one does for its store what the other does for another
+ */
+export function namesAreDeclaredOnce(
+  sources: readonly Source[],
+  areParallel: (paths: readonly string[]) => boolean,
+): Finding[] {
+  const declared = sources.flatMap((source) =>
+    declaredNames(source).map(({ name, line }) => ({ name, line, path: source.path })),
+  );
+  return [...Map.groupBy(declared, ({ name }) => name).values()].flatMap((places) => {
+    const paths = [...new Set(places.map(({ path }) => path))];
+    const [, second] = places;
+    if (!second || paths.length < 2 || areParallel(paths)) return [];
+    return { ...second, message: `exports ${second.name}, as does ${paths[0]}: one of them needs another name` };
+  });
+}
+
+function declaredNames({ program, lineAt }: Source): { name: string; line: number }[] {
+  return nodesIn(program.body).flatMap(({ type, declaration, start }) => {
+    if (type !== 'ExportNamedDeclaration' || !isNode(declaration)) return [];
+    const names = [declaration, ...nodesIn(declaration.declarations)].map(({ id }) => nameOf(id) ?? '');
+    return names.filter((name) => name !== '').map((name) => ({ name, line: lineAt(start) }));
+  });
+}

@@ -182,6 +182,24 @@ function groups<T>(nodes: readonly T[], targetsOf: (node: T) => readonly T[]): T
   return found;
 }
 
+/** Participles are for states; words that are verbs too (`read`, `need`) begin a function. */
+const participle =
+  /^#?(?:begun|done|found|given|held|kept|left|made|said|sent|shown|taken|told|written|(?!need|feed|seed|proceed|succeed|exceed|embed)[a-z]+ed)(?=[A-Z]|$)/;
+
+/** Names that authors of stores know. */
+const ofStores: readonly string[] = ['heldUntil', 'queuedRun', 'settledLater'];
+
+/** Who reads a call that takes time must see what it does. */
+export const asyncBeginsWithVerb: Rule = (source) =>
+  collect(source, (node, parent) => {
+    // What a generator gives one after the other may be named by what it is.
+    if (node.async !== true || node.generator === true || !functions.has(node.type)) return undefined;
+    const name = functionName(node, parent);
+    return !ofStores.includes(name) && participle.test(name)
+      ? `the asynchronous ${name} begins with a participle: begin it with a verb`
+      : undefined;
+  });
+
 export const noDefaultExport: Rule = (source) =>
   collect(source, (node) => {
     const named = node.type === 'ExportSpecifier' && nameOf(node.exported) === 'default';

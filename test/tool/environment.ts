@@ -9,9 +9,9 @@ export function environmentOf(extra: Partial<ToolEnvironment> = {}): ToolEnviron
   const invocation = { callerId: 'ann', channelId: 'c', guildId: 'g', parentRunId: '', prompt: 'hi', inputs: { n: 1 } };
   const context = {
     runId: 'run',
-    idempotencyKey: 'key',
+    idempotencyKey: () => 'key',
     invocation,
-    runState: { iteration: 3, usage: noUsage, messages: 7 },
+    runState: () => ({ iteration: 3, usage: noUsage, messages: 7 }),
   };
   const signal = new AbortController().signal;
   return { context, signal, clock: testClock(), timeoutMs: 120_000, ...extra } as never;

@@ -78,6 +78,7 @@ describe('an error result for the model, never a rejection (executor 15, faults 
   const hostile = new Proxy({}, { get: throws(new Error('get')), getPrototypeOf: throws(new Error('proto')) });
   test.for([
     ['an error', new Error('no such customer'), 'no such customer'],
+    ['an error without a message', new Error(''), 'an error without a message was thrown'],
     ['null', null, 'thrown: null'],
     ['undefined', undefined, 'thrown: undefined'],
     ['a string', 'nope', 'thrown: nope'],
@@ -162,8 +163,9 @@ describe('what a tool is told', () => {
       sleepUntil,
       ...rest
     } = seen as ToolContext;
+    const { runId, invocation, idempotencyKey, runState } = environment.context;
     expect(rest).toEqual({
-      ...environment.context,
+      ...{ runId, invocation, idempotencyKey: idempotencyKey(), runState: runState() },
       callId: 'c1',
       attempt: 2,
     });
@@ -172,22 +174,14 @@ describe('what a tool is told', () => {
   test('the tallies are those of the moment in which they are read (executor 18)', async () => {
     let iteration = 1;
     const { context, ...rest } = environmentOf();
-    const live = {
-      ...context,
-      get runState() {
-        return { ...context.runState, iteration };
-      },
-    };
+    const live = { ...context, runState: () => ({ ...context.runState(), iteration }) };
     const seen: number[] = [];
     const tool = probe(async (_, told) => {
       seen.push(told.runState.iteration);
       await null;
       seen.push(told.runState.iteration);
     });
-    const call = runToEnd(tool, callOf(), {
-      ...rest,
-      context: Object.defineProperties({} as never, Object.getOwnPropertyDescriptors(live)),
-    });
+    const call = runToEnd(tool, callOf(), { ...rest, context: live });
     iteration = 2;
     await call;
     expect(seen).toEqual([1, 2]);

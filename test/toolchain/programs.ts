@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
  * `npm test` builds the package first. Then the processes that tests start run what was built, as those of users do: they start
  * in half the time. Where Vitest is called by itself they run the sources, and nothing has to be built.
  */
-const isBuilt = process.env.PAWL_TEST_BUILT === '1';
+export const isBuilt: boolean = process.env.PAWL_TEST_BUILT === '1';
 
 /** The program of the command `pawl`. */
 export const bin: string = fileURLToPath(

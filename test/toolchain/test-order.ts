@@ -18,7 +18,7 @@ const longest: readonly string[] = [
   'test/cli/encrypted.process.test.ts',
   'test/store/postgres/faults.process.test.ts',
   'test/cli/waiting.process.test.ts',
-  'test/model/provider-faults.process.test.ts',
+  'test/model/providers/faults.process.test.ts',
   'test/executor/waits/resting-runs.process.test.ts',
   'test/executor/sub-agents-many.process.test.ts',
   'test/store/waking.process.test.ts',

@@ -49,15 +49,20 @@ export function checkTypes(consumer: string, entryPoints: readonly string[]): vo
   }
 }
 
+interface Compilation {
+  readonly tsc: string;
+  /** Of this compiler alone. */
+  readonly options?: readonly string[];
+  readonly entryPoints: readonly string[];
+  readonly setting: TypeSetting;
+}
+
 /** What a compiler says against a program that imports each entry point, line by line. @param folder where the entry points are found */
-export function typeErrors(
-  folder: string,
-  { tsc, entryPoints, setting }: { tsc: string; entryPoints: readonly string[]; setting: TypeSetting },
-): string[] {
+export function typeErrors(folder: string, { tsc, options = [], entryPoints, setting }: Compilation): string[] {
   const compilerOptions = { ...setting, noEmit: true, strict: true, target: 'es2022', skipLibCheck: false, types: [] };
   writeFileSync(join(folder, 'entry-points.ts'), program(entryPoints));
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['entry-points.ts'] }));
-  const args = [tsc, '-p', folder, '--pretty', 'false'];
+  const args = [tsc, '-p', folder, '--pretty', 'false', ...options];
   const { stdout, status, error } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
   if (error) throw error;
   const errors = stdout.split('\n').filter((line) => /^\S.*error TS/.test(line));

@@ -22,11 +22,17 @@ describe('the published types', () => {
   beforeAll(() => mkdirSync(folder, { recursive: true }));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test.for(typeSettings)(
+  // `npm run package-check` has the other two, and older compilers.
+  const settings = typeSettings.filter((_, i) => i % 3 === 0);
+  test.for(settings)(
     'compile with target ES2022, no other library, no types of Node and skipLibCheck off: %j',
     (setting) => {
       const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      expect(typeErrors(folder, { tsc, entryPoints: entryPoints.map(({ name }) => name), setting })).toEqual([]);
+      // Each further checker would check the libraries' types again.
+      const options = ['--checkers', '1'];
+      expect(typeErrors(folder, { tsc, options, entryPoints: entryPoints.map(({ name }) => name), setting })).toEqual(
+        [],
+      );
     },
   );
 });

@@ -1,11 +1,11 @@
 import { defineAgent, defineWorkflow, step } from 'pawl';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { assign, fromPromise, raise, setup, spawnChild, stopChild } from 'xstate';
+import { assign, fromPromise, log, raise, setup, spawnChild, stopChild } from 'xstate';
 import { gate, settle } from '../fixtures/host.ts';
 import { noted, worldOf } from './world.ts';
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
 
 describe('an agent in a workflow', () => {
   const workflowWith = (agent: ReturnType<typeof defineAgent>) =>
@@ -90,7 +90,7 @@ test('a workflow in a workflow is a child run, and its actor has the output of i
     }).createMachine({
       context: ({ input }) => ({ n: input.n }),
       initial: 'a',
-      states: { a: { after: { [DAY]: 'b' } }, b: { type: 'final' } },
+      states: { a: { after: { [HOUR]: 'b' } }, b: { type: 'final' } },
       output: ({ context }) => ({ twice: 2 * context.n }),
     }),
   });
@@ -122,7 +122,7 @@ test('a workflow in a workflow is a child run, and its actor has the output of i
   expect((await run.result).status).toBe('waiting');
   await first.shutdown();
   await boot().recover();
-  await pass(DAY);
+  await pass(HOUR);
   await pass(8_000);
   expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { got: 42 } });
 });
@@ -247,7 +247,7 @@ describe('a machine that', () => {
     ],
     ['keeps a date in its context', 'WORKFLOW_STATE', { entry: assign({ at: () => new Date(0) }) }],
     ['keeps an actor in its context', 'WORKFLOW_STATE', { entry: assign({ ref: { xstate$$type: 1, id: 'x' } }) }],
-    ['has a delay that is no number', 'WORKFLOW_ERROR', { entry: raise({ type: 'go' }, { delay: Number.NaN }) }],
+    ['has a delay that is no number', 'WORKFLOW_ERROR', { entry: raise({ type: 'go' }, { delay: () => Number.NaN }) }],
   ])('%s fails its run with %s, and the process lives (workflow 14, 15, 16, 17)', async (_, code, a) => {
     const machine = setup({}).createMachine({
       context: {},
@@ -279,6 +279,25 @@ describe('a machine that', () => {
     const executor = worldOf([flow]).boot();
     expect((await executor.run(flow, { runId: '1' })).data).toEqual([1]);
     expect((await executor.run(flow, { runId: '2' })).data).toEqual([1]);
+  });
+
+  test('logs writes to the logger of the executor, once it is stored (workflow 5)', async () => {
+    const lines: unknown[] = [];
+    const machine = setup({ actions: { note: log(({ context }) => ({ ...context, n: 1 })) } }).createMachine({
+      initial: 'a',
+      states: { a: { entry: [log('hello', 'order'), 'note'], always: 'b' }, b: { type: 'final' } },
+    });
+    const flow = flowOf(machine);
+    const info = (message: string, { event, runId, label }: Readonly<Record<string, unknown>>) => {
+      if (event === 'workflow.log') lines.push({ message, runId, label });
+    };
+    await worldOf([flow], { logger: { warn: () => {}, info } })
+      .boot()
+      .run(flow, { runId: 'r' });
+    expect(lines).toEqual([
+      { message: 'workflow: hello', runId: 'r', label: 'order' },
+      { message: 'workflow: {"n":1}', runId: 'r', label: undefined },
+    ]);
   });
 
   test('has an action that throws continues, and its event says so (workflow 5)', async () => {
@@ -345,7 +364,7 @@ describe('a machine that', () => {
       id: 'flow',
       machine: setup({}).createMachine({
         initial: 'a',
-        states: { a: { after: { [DAY]: 'b' } }, b: { type: 'final' } },
+        states: { a: { after: { [HOUR]: 'b' } }, b: { type: 'final' } },
       }),
     });
     const { boot, pass, store } = worldOf([flow]);
@@ -356,8 +375,40 @@ describe('a machine that', () => {
     const other = worldOf([]);
     expect(other.boot).toBeDefined();
     await boot().recover();
-    await pass(DAY);
+    await pass(HOUR);
     await pass(4_000);
     expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
   });
+});
+
+test('a machine with many calls keeps what XState asks of them from one transition to the next, and an ended one stays a name (workflow 29)', async () => {
+  const look = noted('look', 'read', () => 'seen');
+  const seen: unknown[] = [];
+  const machine = setup({ actors: { look: step(look.tool) } }).createMachine({
+    context: { done: 0 },
+    initial: 'a',
+    states: {
+      a: {
+        entry: ['x', 'y', 'z'].map((id) => spawnChild('look', { id, input: {} })),
+        on: {
+          'xstate.done.actor.*': {
+            actions: assign(({ context, self }) => {
+              seen.push(Object.values(self.getSnapshot().children));
+              return { done: context.done + 1 };
+            }),
+          },
+        },
+        always: { guard: ({ context }) => context.done === 3, target: 'b' },
+      },
+      b: { type: 'final' },
+    },
+  });
+  const flow = defineWorkflow({ id: 'flow', machine });
+  expect(await worldOf([flow]).boot().run(flow, { runId: 'r' })).toMatchObject({ status: 'ok' });
+  const [first, ...later] = seen as [{ id: string }[]];
+  expect(first.map(({ id }) => id)).toEqual(['x', 'y', 'z']);
+  expect(later).toHaveLength(2);
+  // Made anew they would be others: with n calls that is the square of n.
+  for (const actors of later as { id: string }[][])
+    for (const [i, actor] of actors.entries()) expect(actor).toBe(first[i]);
 });

@@ -1,21 +1,21 @@
-import { defineWorkflow, type MigrateWorkflow, step } from 'pawl';
+import { defineWorkflow, type MigrateWorkflow, step, waitForSignal } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { type AnyStateMachine, assign, setup } from 'xstate';
 import { noted, worldOf } from './world.ts';
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
 const look = noted('look', 'read', () => 7);
 
 /** A workflow with the states of a test; it waits in `waiting` for `go`. */
 function flowWith(
   states: { readonly [name: string]: object },
-  rest: { version?: string; migrate?: MigrateWorkflow } = {},
+  rest: { version?: string; migrate?: MigrateWorkflow; machine?: string } = {},
 ) {
   const machine = setup({
-    actors: { look: step(look.tool) },
+    actors: { look: step(look.tool), sign: waitForSignal('sign') },
     types: { output: {} as unknown, context: {} as { got: unknown } },
   }).createMachine({
-    id: 'flow',
+    id: rest.machine ?? 'flow',
     context: { got: null },
     initial: Object.keys(states)[0],
     states: { done: { type: 'final' }, ...states } as never,
@@ -47,6 +47,8 @@ async function redeployed(before: ReturnType<typeof flowWith>, after: ReturnType
 }
 
 const waiting = { waiting: { on: { go: 'done' } } };
+const waitingFor = { invoke: { src: 'sign', onDone: 'done' }, on: { go: 'done' } };
+const regions = { type: 'parallel', on: { go: 'done' }, states: { one: {}, two: {} } };
 
 describe('a workflow whose machine has changed', () => {
   test('continues if its active states are what they were (workflow 19)', async () => {
@@ -63,7 +65,7 @@ describe('a workflow whose machine has changed', () => {
     ],
     [
       'gained a timer in it',
-      { waiting: { ...waiting.waiting, after: { [DAY]: 'done' } } },
+      { waiting: { ...waiting.waiting, after: { [HOUR]: 'done' } } },
       'state waiting gained the timer',
     ],
     [
@@ -71,16 +73,58 @@ describe('a workflow whose machine has changed', () => {
       { waiting: { ...waiting.waiting, initial: 'x', states: { x: {} } } },
       'state waiting became compound',
     ],
-  ])('that %s is parked, and its event waits until a deployment fits (workflow 19)', async (_, states, why) => {
-    const { store, second, boot, pass } = await redeployed(flowWith(waiting), flowWith(states));
+    ['made it final', { waiting: { type: 'final' } }, 'state waiting became final'],
+    [
+      'gained a region in it',
+      { waiting: { ...regions, states: { ...regions.states, three: {} } } },
+      'state waiting gained the region three',
+      { waiting: regions },
+    ],
+    [
+      'made it parallel no more',
+      { waiting: { ...regions, type: 'compound', initial: 'one' } },
+      'state waiting is parallel no more',
+      { waiting: regions },
+    ],
+    [
+      'gave another name to a state with an open call',
+      { asking: waitingFor },
+      'the machine has no state "waiting" any more',
+      { waiting: waitingFor },
+    ],
+    [
+      'gave another id to a state with an open call',
+      { waiting: { ...waitingFor, id: 'asking' } },
+      'state waiting gained the call "0.asking" of sign',
+      { waiting: waitingFor },
+    ],
+  ])(
+    'that %s is parked, and its event waits until a deployment fits (workflow 19)',
+    async (_, states, why, before: Parameters<typeof flowWith>[0] = waiting) => {
+      const { store, second, boot, pass } = await redeployed(flowWith(before), flowWith(states));
+      expect((await store.load('r'))?.parked).toMatchObject({
+        code: 'DEFINITION_CHANGED',
+        reason: expect.stringContaining(why),
+      });
+      await second.shutdown();
+      await boot(flowWith(before)).recover();
+      await pass(4_000);
+      expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    },
+  );
+
+  test('that has another id, with an open call, is parked; the log says what continues the run (workflow 19)', async () => {
+    const states = { waiting: waitingFor };
+    const { store, second, warnings } = await redeployed(flowWith(states), flowWith(states, { machine: 'stream' }));
     expect((await store.load('r'))?.parked).toMatchObject({
       code: 'DEFINITION_CHANGED',
-      reason: expect.stringContaining(why),
+      reason: expect.stringContaining('state waiting gained the call "0.stream.waiting" of sign'),
+    });
+    const lines = warnings.filter(({ fields }) => (fields as { event?: string }).event === 'run.parked');
+    expect(lines[0]?.fields).toMatchObject({
+      how: expect.stringMatching(/^deploy a definition that fits the run, or a `migrate`: .*pawl cancel/),
     });
     await second.shutdown();
-    await boot(flowWith(waiting)).recover();
-    await pass(4_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
   });
 
   test('is brought into another state by migrate, which begins what that state invokes (workflow 20, 21)', async () => {
@@ -110,7 +154,7 @@ describe('a workflow whose machine has changed', () => {
   });
 
   test('that rests is brought there when a process of the new version starts, not only when something wakes it (workflow 21)', async () => {
-    const rested = { waiting: { on: { go: 'done' }, after: { [30 * DAY]: 'done' } } };
+    const rested = { waiting: { on: { go: 'done' }, after: { [30 * HOUR]: 'done' } } };
     const world = worldOf([flowWith(rested)]);
     const first = world.boot();
     for (const runId of ['a', 'b']) await first.start(flowWith(rested), { runId });
@@ -121,7 +165,7 @@ describe('a workflow whose machine has changed', () => {
       snapshot.value = 'soon';
     };
     let migrated = 0;
-    const soon = flowWith({ soon: { after: { [DAY]: 'done' } } }, { version: '2', migrate });
+    const soon = flowWith({ soon: { after: { [HOUR]: 'done' } } }, { version: '2', migrate });
     const boot = async () => {
       const executor = world.boot(soon);
       await executor.recover();
@@ -137,7 +181,7 @@ describe('a workflow whose machine has changed', () => {
     // The next process finds runs of its own version, and leaves them alone.
     const third = await boot();
     expect(migrated).toBe(times);
-    await world.pass(DAY);
+    await world.pass(HOUR);
     await world.pass(8_000, 8);
     expect(await world.store.outcome('b')).toMatchObject({ status: 'ok' });
     await third.shutdown();

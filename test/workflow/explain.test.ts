@@ -1,10 +1,20 @@
-import { ask, type CheckpointStore, createExecutor, defineTool, defineWorkflow, memoryStore, step } from 'pawl';
+import {
+  ask,
+  type CheckpointStore,
+  createExecutor,
+  defineTool,
+  defineWorkflow,
+  diagnose,
+  memoryStore,
+  step,
+} from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { setup } from 'xstate';
+import { assign, enqueueActions, setup } from 'xstate';
 import { z } from 'zod';
 import { until } from '../fixtures/host.ts';
+import { worldOf } from './world.ts';
 
 const pack = defineTool({
   name: 'pack',
@@ -13,6 +23,8 @@ const pack = defineTool({
   effect: 'idempotent',
   execute: () => new Promise(() => {}),
 });
+
+const quick = defineTool({ name: 'pack', description: '', input: {}, effect: 'read', execute: () => 1 });
 
 /** A parcel: it waits for a manager, while a clerk may stop it; a day later it is late. */
 const parcel = defineWorkflow({
@@ -145,14 +157,85 @@ test.each([
   const store = open();
   const executor = createExecutor({ store, workflows: [door], defaults: { waitLingerMs: 1 } });
   const run = await executor.start(door, { runId: 'd' });
-  expect(await run.result).toMatchObject({ status: 'waiting', waits: [] });
+  expect(await run.result).toMatchObject({
+    status: 'waiting',
+    waits: [],
+    error: {
+      message: 'run d waits: it is in state open, with no call and no timer: it continues with an event (go)',
+    },
+  });
   expect(await executor.list()).toMatchObject([{ runId: 'd', status: 'waiting' }]);
   expect(await executor.waiting()).toEqual([]);
   expect(await executor.explain('d')).toMatchObject({
     verdict: 'waits',
-    reason: 'its machine waits for an event (send)',
+    reason: 'it is in state open, with no call and no timer: it continues with an event (go)',
   });
   await executor.control(door, 'd').send({ type: 'go' });
   await until(async () => (await executor.list()).length === 0);
   await executor.shutdown();
+});
+
+test('a workflow in a state that nothing leads out of is said by its result, by a warning, by explain and by diagnose (workflow 22)', async () => {
+  const store = memoryStore();
+  const stuck = defineWorkflow({
+    id: 'stuck',
+    machine: setup({ actors: { pack: step(quick) } }).createMachine({
+      initial: 'packing',
+      states: { packing: { invoke: { src: 'pack', input: {}, onDone: 'packed' } }, packed: {} },
+    }),
+  });
+  const warnings: unknown[] = [];
+  const logger = { warn: (message: string, { event }: { event?: unknown }) => void warnings.push([event, message]) };
+  const executor = createExecutor({ store, workflows: [stuck], defaults: { waitLingerMs: 1 }, logger });
+  const run = await executor.start(stuck, { runId: 's' });
+  const text =
+    'it is in state packed, with no call and no timer, and no event leads out of it: it can only be cancelled or migrated';
+  expect((await run.result).error?.message).toBe(`run s waits: ${text}`);
+  expect(warnings).toEqual([['workflow.dead-end', expect.stringContaining(text)]]);
+  expect(await executor.explain('s')).toMatchObject({ verdict: 'waits', reason: text, needsPerson: true });
+  // A process without the machine does not know which events it takes.
+  for await (const found of diagnose(store))
+    expect(found).toMatchObject({ needsPerson: false, reason: expect.stringContaining('it continues with an event') });
+  await executor.shutdown();
+});
+
+test('a workflow of 1,000 transitions without a rest is a warning, once; one that rests between them is none (workflow 15)', async () => {
+  const most = 1_000;
+  const warned = async (before: number, after: number) => {
+    const machine = setup({
+      types: { context: {} as { n: number }, events: {} as { type: 'own' } | { type: 'go' } },
+      guards: { isOver: ({ context }) => context.n >= before + after, isHalf: ({ context }) => context.n === before },
+      actions: { count: assign({ n: ({ context }) => context.n + 1 }) },
+    }).createMachine({
+      context: { n: 0 },
+      initial: 'working',
+      states: {
+        working: {
+          entry: ['count', enqueueActions(({ enqueue, self }) => enqueue.sendTo(self, { type: 'own' }))],
+          on: {
+            own: [
+              { guard: 'isOver', target: 'done' },
+              { guard: 'isHalf', target: 'resting' },
+              { target: 'working', reenter: true },
+            ],
+          },
+        },
+        resting: { on: { go: 'working' } },
+        done: { type: 'final' },
+      },
+    });
+    const flow = defineWorkflow({ id: 'loop', machine });
+    const { boot, settle, warnings } = worldOf([flow]);
+    const executor = boot();
+    const run = await executor.start(flow, { runId: 'r' });
+    if (after > 0) {
+      while ((await executor.explain('r'))?.workflow?.state !== 'resting') await settle();
+      await executor.control('r').send({ type: 'go' });
+    }
+    expect(await run.result).toMatchObject({ status: 'ok' });
+    return warnings.map(({ message }) => message);
+  };
+  const text = `run: the workflow has made ${most} transitions without a rest; at 100000 it fails`;
+  expect(await warned(2 * most + 10, 0)).toEqual([text]);
+  expect(await warned(most / 2 + 10, most / 2 + 10)).toEqual([]);
 });

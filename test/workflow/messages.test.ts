@@ -9,14 +9,14 @@ import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { z } from 'zod';
 import { Hidden } from '../../src/values/hidden.ts';
 import { advance } from '../../src/workflow/advance.ts';
-import { messageIdOf } from '../../src/workflow/messages.ts';
+import { messageIdFor } from '../../src/workflow/messages.ts';
 import { type Program, programOf } from '../../src/workflow/program.ts';
 import { agentOfWorkflow } from '../../src/workflow/workflow.ts';
 import { torture } from '../crash/random.ts';
 import { until } from '../fixtures/host.ts';
 import { noted, worldOf } from './world.ts';
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
 
 interface Said {
   readonly heard: readonly string[];
@@ -126,7 +126,7 @@ describe('a workflow and the one that it calls', () => {
       machine: setup({ types: { events: {} as { type: 'end' } } }).createMachine({
         initial: 'a',
         states: {
-          a: { after: { [DAY]: { actions: sendParent({ type: 'late' }) } }, on: { end: 'b' } },
+          a: { after: { [HOUR]: { actions: sendParent({ type: 'late' }) } }, on: { end: 'b' } },
           b: { type: 'final' },
         },
       }),
@@ -151,7 +151,7 @@ describe('a workflow and the one that it calls', () => {
     expect((await run.result).status).toBe('waiting');
     await first.shutdown();
     await boot().recover();
-    await pass(DAY);
+    await pass(HOUR);
     await pass(20_000, 20);
     expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
   });
@@ -214,7 +214,7 @@ describe('a workflow and the one that it calls', () => {
         initial: 'open',
         states: {
           open: {
-            entry: [sendParent({ type: 'up' }, { delay: DAY })],
+            entry: [sendParent({ type: 'up' }, { delay: HOUR })],
             on: { a: { actions: hear('a') }, b: { actions: hear('b') }, c: { target: 'shut', actions: hear('c') } },
           },
           shut: { type: 'final' },
@@ -240,7 +240,7 @@ describe('a workflow and the one that it calls', () => {
             entry: [
               sendTo('i', { type: 'a' }, { delay: 5_000 }),
               sendTo('i', { type: 'b' }, { delay: 5_000, id: 'stopped' }),
-              sendTo('i', { type: 'c' }, { delay: 2 * DAY }),
+              sendTo('i', { type: 'c' }, { delay: 2 * HOUR }),
             ],
             invoke: {
               id: 'i',
@@ -270,9 +270,9 @@ describe('a workflow and the one that it calls', () => {
     await first.shutdown();
     await boot().recover();
     await pass(8_000, 8);
-    await pass(DAY);
+    await pass(HOUR);
     await pass(20_000, 20);
-    await pass(DAY);
+    await pass(HOUR);
     await pass(20_000, 20);
     expect(await store.outcome('r')).toMatchObject({ data: { heard: ['up'], got: ['a', 'c'] } });
   });
@@ -284,7 +284,7 @@ test("takes the events of a child before the child's result, though both are the
   const fresh = { meta: { runId: 'r' }, iteration: 0, inputs: new Hidden({}) };
   const begun = advance(program, fresh as never, 0).progress;
   const calls = begun.openStep?.calls.map((call) => ({ ...call, state: 'done', result: { type: 'json', value: {} } }));
-  const events = [{ id: messageIdOf(['x']), event: { type: 'closing' } }];
+  const events = [{ id: messageIdFor(['x']), event: { type: 'closing' } }];
   const both = { ...begun, openStep: { ...begun.openStep, calls }, workflow: { ...begun.workflow, events } };
   const { told } = advance(program, both as never, 0);
   expect(told.map((each) => String(each.event).split('.').slice(0, 2).join('.'))).toEqual(['closing', 'xstate.done']);
@@ -413,24 +413,24 @@ const folder = mkdtempSync(join(tmpdir(), 'pawl-messages-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test.each([
-  ['memory', () => memoryStore()],
-  ['SQLite', () => sqliteStore({ path: join(folder, 'runs.db') })],
-])(
+  ['memory', 30, () => memoryStore()],
+  ['SQLite', 8, () => sqliteStore({ path: join(folder, 'runs.db') })],
+] as const)(
   'events between two workflows on %s arrive once and in order, also if each process dies at a write (workflow 3, 5)',
-  async (_, open) => {
+  async (_, points, open) => {
     const store = open();
     const note = noted('note', 'read', () => 1);
     const report = await crashTest({
       workflow: shopWith(bank, note.tool),
       input: undefined,
       store: () => store,
-      limit: torture > 1 ? 1_000 : 40,
-      doubleCrashes: torture > 1 ? 200 : 10,
+      limit: torture > 1 ? 1_000 : points,
+      doubleCrashes: torture > 1 ? 200 : 4,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.status).toBe('ok');
-    expect(report.crashes).toBeGreaterThan(40);
-    expect(note.calls.length).toBeGreaterThan(40);
+    expect(report.crashes).toBeGreaterThan(points);
+    expect(note.calls.length).toBeGreaterThan(points);
     for (const heard of note.calls) expect(heard).toEqual(told);
   },
 );

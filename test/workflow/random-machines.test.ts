@@ -16,8 +16,8 @@ const onSqlite = () => {
 };
 
 test.each([
-  ['memory', torture > 1 ? 2_000 : 100, inMemory, ['unknown', 'active', 'done', 'error']],
-  ['SQLite', torture > 1 ? 2_000 : 30, onSqlite, []],
+  ['memory', torture > 1 ? 2_000 : 60, inMemory, ['unknown', 'active', 'done', 'error']],
+  ['SQLite', torture > 1 ? 2_000 : 8, onSqlite, []],
 ] as const)(
   `random machines that are killed between writes end as XState's own, with the same calls: on %s, %i (seed ${seed}) (workflow 2, 30)`,
   async (name, machines, open, kinds) => {

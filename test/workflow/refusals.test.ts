@@ -3,17 +3,24 @@ import { freshProgress } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import {
   type AnyStateMachine,
+  and,
   assign,
   cancel,
   createActor,
+  createMachine,
+  emit,
   enqueueActions,
   fromPromise,
+  log,
+  not,
+  or,
   raise,
   SimulatedClock,
   setup,
   spawnChild,
+  stateIn,
 } from 'xstate';
-import { withEvent } from '../../src/run/workflow/advanced.ts';
+import { withEntered } from '../../src/run/workflow/advanced.ts';
 import { advance } from '../../src/workflow/advance.ts';
 import { type Program, programOf } from '../../src/workflow/program.ts';
 import { agentOfWorkflow } from '../../src/workflow/workflow.ts';
@@ -73,6 +80,87 @@ describe('defineWorkflow', () => {
     expect(() => flowOf(named)).toThrow(TypeError);
   });
 
+  const parts = {
+    delays: { patience: 1_000, later: () => 1 },
+    guards: { isBig: () => true },
+    actions: { note: () => {} },
+  };
+  const knowing = (a: object, more: object = {}) =>
+    setup({ actors, ...parts } as never).createMachine({
+      initial: 'a',
+      context: {},
+      states: { a: { initial: 'in', states: { in: a } }, b: { type: 'final' } },
+      ...more,
+    } as never);
+
+  test.each([
+    [
+      'of a timer',
+      { after: { patiense: '#(machine).b' } },
+      'state a.in names the delay "patiense": declare it in setup({ delays }), which has patience, later',
+    ],
+    ['of an event', { entry: raise({ type: 'x' }, { delay: 'patiense' as never }) }, 'the delay "patiense"'],
+    ['below 0', { after: { '-5': '#(machine).b' } }, 'state a.in: a delay is a finite number of ms, 0 or more'],
+    ['without an end', { entry: raise({ type: 'x' }, { delay: Number.POSITIVE_INFINITY }) }, 'the number Infinity'],
+  ])('refuses a delay %s that cannot be, with the path of its state (workflow 6, 13)', (_, a, why) => {
+    expect(() => flowOf(knowing(a))).toThrow(TypeError);
+    expect(() => flowOf(knowing(a))).toThrow(why);
+  });
+
+  test('refuses a text as the value of a delay (workflow 6)', () => {
+    const machine = setup({ delays: { patience: '3 days' as never } }).createMachine({ after: { patience: {} } });
+    expect(() => flowOf(machine)).toThrow('the delay "patience" is a finite number of ms, 0 or more, not "3 days"');
+  });
+
+  test.each([
+    ['a guard', { always: { guard: 'isBigg', target: '#(machine).b' } }, 'state a.in names the guard "isBigg"'],
+    [
+      'a guard in other guards',
+      { on: { go: { guard: and([or(['isBig', not({ type: 'isSmall' })])]), target: '#(machine).b' } } },
+      'the guard "isSmall": declare it in setup({ guards }), which has isBig',
+    ],
+    ['an action', { entry: 'count' }, 'state a.in names the action "count": declare it in setup({ actions })'],
+    ['an action with params', { on: { go: { actions: { type: 'count', params: {} } } } }, 'the action "count"'],
+    ['an action of no event', { always: { target: '#(machine).b', actions: ['note', 'count'] } }, 'the action "count"'],
+    [
+      'an action of its beginning',
+      { initial: { target: 'x', actions: 'count' }, states: { x: {} } },
+      'state a.in names the action "count"',
+    ],
+    [
+      'a state to begin in',
+      { initial: 'y', states: { x: {} } },
+      'state a.in begins in "y", which is no state of it: x',
+    ],
+  ])('refuses %s that the machine does not have, with the path of its state (workflow 13)', (_, a, why) => {
+    expect(() => flowOf(knowing(a))).toThrow(TypeError);
+    expect(() => flowOf(knowing(a))).toThrow(why);
+  });
+
+  test('takes all that XState finds: built-in guards, functions, params, and what provide adds (workflow 13)', () => {
+    const isNow = () => true;
+    const taken = knowing({
+      entry: ['note', { type: 'note', params: ({ context }: { context: object }) => context }, () => {}, log('x')],
+      always: { guard: and([not(stateIn('#(machine).b')), or([{ type: 'isBig', params: { n: 1 } }, isNow])]) },
+      after: { 100: '#(machine).b', later: '#(machine).b' },
+      on: { go: { actions: [cancel('T'), emit({ type: 'x' }), raise({ type: 'y' })] } },
+    });
+    expect(() => flowOf(taken)).not.toThrow();
+    const bare = createMachine({
+      initial: 'a',
+      states: { a: { entry: 'note', always: { guard: 'isBig', target: 'b' }, after: { patience: 'b' } }, b: {} },
+    });
+    expect(() => flowOf(bare)).toThrow('none');
+    expect(() => flowOf(bare.provide(parts as never))).not.toThrow();
+  });
+
+  test('refuses a context that no record can hold, with its path (workflow 16)', () => {
+    const holding = (context: object) => () => flowOf(knowing({}, { context }));
+    expect(holding({ a: { f: () => 1 } })).toThrow(TypeError);
+    expect(holding({ a: { f: () => 1 } })).toThrow('context.a.f');
+    expect(holding({ money: new (class Money {})() })).toThrow('context.money');
+  });
+
   test('refuses an actor that no state names, and says how it is declared (workflow 13)', () => {
     const unused = setup({ actors: { unused: fromPromise(async () => 1) } }).createMachine({});
     expect(() => flowOf(unused)).toThrow('actors: { unused: step(tool) }');
@@ -110,12 +198,45 @@ describe('a machine that', () => {
     ['has NaN in its context', { entry: assign({ n: Number.NaN } as never) }, 'WORKFLOW_STATE', 'context.n'],
     ['has a function in its context', { entry: assign({ n: () => () => 1 } as never) }, 'WORKFLOW_STATE', 'context.n'],
     ['has a snapshot above 1 MiB', { entry: assign({ n: 'x'.repeat(2 ** 20) } as never) }, 'WORKFLOW_STATE', '1048576'],
-    ['has a negative delay', { entry: raise({ type: 'go' }, { delay: -1 }) }, 'WORKFLOW_ERROR', 'delay'],
     [
-      'has a text as a delay',
+      'has a snapshot above 1 MiB in fewer characters',
+      { entry: assign({ n: '字'.repeat(2 ** 20 / 3) } as never) },
+      'WORKFLOW_STATE',
+      'bytes of JSON, and a record takes 1048576',
+    ],
+    ['emits a Date', { entry: emit({ type: 'go', at: new Date(0) }) }, 'WORKFLOW_STATE', 'event.at is a Date'],
+    ['gives a call a Date', { invoke: { src: 'look', input: new Date(0) } }, 'WORKFLOW_STATE', 'a is a Date'],
+    [
+      'has a function that gives a text as a delay',
       { entry: raise({ type: 'go' }, { delay: (() => '100') as never }) },
       'WORKFLOW_ERROR',
-      'delay',
+      'a delay is a finite number of ms, 0 or more, not "100"',
+    ],
+    [
+      'has a function that gives no delay',
+      { exit: raise({ type: 'go' }, { delay: (() => undefined) as never }), always: 'b' },
+      'WORKFLOW_ERROR',
+      'not undefined',
+    ],
+    [
+      'enqueues an event with a delay that it does not have',
+      {
+        entry: enqueueActions(({ enqueue }) => enqueue.raise({ type: 'go' } as never, { delay: 'patiense' as never })),
+      },
+      'WORKFLOW_ERROR',
+      'the machine has no delay "patiense"',
+    ],
+    [
+      'enqueues an event for itself with a delay below 0',
+      { entry: enqueueActions(({ enqueue, self }) => enqueue.sendTo(self, { type: 'go' } as never, { delay: -1 })) },
+      'WORKFLOW_ERROR',
+      'not the number -1',
+    ],
+    [
+      'enqueues an action that it does not have',
+      { entry: enqueueActions(({ enqueue }) => enqueue('count' as never)) },
+      'WORKFLOW_ERROR',
+      'count',
     ],
     [
       'sets 1,001 timers',
@@ -148,7 +269,7 @@ describe('a machine that', () => {
     expect(look.calls).toHaveLength(before);
   });
 
-  test('has undefined in its context goes on without the field, and takes a wide input (workflow 16)', async () => {
+  test('has undefined in its context continues without the field, and takes a wide input (workflow 16)', async () => {
     const machine = setup({ types: { context: {} as object, output: {} as unknown } }).createMachine({
       context: ({ input }: { input: unknown }) => ({ n: undefined, input }),
       initial: 'b',
@@ -254,7 +375,7 @@ test('a workflow that has made 100,000 transitions fails with WORKFLOW_LOOP at t
   const flow = flowOf(within({ on: { go: { actions: [] } } }));
   const program = programOf(agentOfWorkflow(flow) as Agent) as Program;
   const begun = advance(program, freshProgress(), 0).progress;
-  const sent = withEvent({ ...begun, iteration: 100_000 }, 'e', { type: 'go' });
+  const sent = withEntered({ ...begun, iteration: 100_000 }, { id: 'e', event: { type: 'go' } });
   expect(advance(program, sent, 0).end).toMatchObject({ error: { code: 'WORKFLOW_LOOP' } });
 });
 
@@ -266,6 +387,7 @@ describe('an event', () => {
     const { send } = executor.control('r');
     const invalid = { code: 'EVENT_INVALID' };
     await expect(send({ type: 'go', text: 'x'.repeat(65_536) })).rejects.toMatchObject(invalid);
+    await expect(send({ type: 'go', text: '字'.repeat(65_536 / 3) })).rejects.toMatchObject(invalid);
     await expect(send({ type: 'go', n: Number.NaN })).rejects.toMatchObject(invalid);
     await executor.shutdown();
   });

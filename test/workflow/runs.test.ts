@@ -6,10 +6,10 @@ import { worldOf } from './world.ts';
 
 const DAY = 86_400_000;
 
-function refunds() {
+function refunds(options: Parameters<typeof worldOf>[1] = {}) {
   const desk: Desk = { paid: [] };
   const refund = refundOf(desk);
-  return { desk, refund, ...worldOf([refund]) };
+  return { desk, refund, ...worldOf([refund], options) };
 }
 
 test('a workflow has the output of its machine as the data of its result, and no messages (workflow 1)', async () => {
@@ -53,7 +53,7 @@ test('a workflow that waits for a person rests without a process, and another pr
 });
 
 test('a timer of three days fires once in the process that has the run then, and stops the question (workflow 6, 9)', async () => {
-  const { refund, boot, pass, store } = refunds();
+  const { refund, boot, pass, store } = refunds({ defaults: { waitLingerMs: 1_000, dueMs: 60_000 } });
   const first = boot();
   await first.start(refund, { runId: 'r', input: { order: 'large' } });
   await pass(2_000);
@@ -61,7 +61,7 @@ test('a timer of three days fires once in the process that has the run then, and
   const second = boot();
   await second.recover();
   await pass(3 * DAY);
-  await pass(4_000);
+  await pass(240_000);
   expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { receipt: '', why: 'no answer' } });
   expect(await second.waiting()).toEqual([]);
 });
@@ -209,4 +209,17 @@ test('timers that came due while no process had the run are taken by their time,
   await second.recover();
   await pass(8_000);
   expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: ['quick', 'middle', 'slow'] });
+});
+
+test('an input that no record can hold is WORKFLOW_STATE with its path, and nothing is stored (workflow 16)', async () => {
+  const machine = setup({}).createMachine({ initial: 'a', states: { a: { type: 'final' } } });
+  const flow = defineWorkflow({ id: 'flow', machine });
+  const { boot, store } = worldOf([flow]);
+  const input = { order: { placedAt: new Date(0) } };
+  const { error } = await boot().run(flow, { runId: 'r', input });
+  expect(error).toMatchObject({
+    code: 'WORKFLOW_STATE',
+    message: expect.stringMatching(/^input\.order\.placedAt is a Date/),
+  });
+  expect(await store.load('r')).toBeNull();
 });

@@ -3,7 +3,7 @@ import { freshProgress } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { assign, setup } from 'xstate';
 import type { Progress } from '../../src/run/progress.ts';
-import { withEvent } from '../../src/run/workflow/advanced.ts';
+import { withEntered } from '../../src/run/workflow/advanced.ts';
 import type { WorkflowState } from '../../src/run/workflow/state.ts';
 import { until } from '../fixtures/host.ts';
 
@@ -118,7 +118,7 @@ describe('control(runId).send', () => {
 
 test('the last 1,000 events of a workflow are remembered, each in eight characters of its record (workflow 18, 28)', () => {
   const ids = Array.from({ length: 1_200 }, (_, i) => `${'click-'.repeat(20)}${i}`);
-  const entered = (progress: Progress, id: string) => withEvent(progress, id, { type: 'knock' });
+  const entered = (progress: Progress, id: string) => withEntered(progress, { id, event: { type: 'knock' } });
   const after = ids.reduce(entered, freshProgress());
   expect(after.workflow?.seen).toHaveLength(8_000);
   const taken = { ...after, workflow: { ...(after.workflow as WorkflowState), events: [] } };

@@ -6,7 +6,7 @@ import { until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 import { noted, worldOf } from './world.ts';
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
 
 /** A workflow that looks up, waits for `go`, looks up again, and is done. */
 function waitingFlow() {
@@ -275,7 +275,7 @@ test('a timer whose transition is gone after a deployment fires into nothing, an
         states: { a, b: { type: 'final' }, c: { type: 'final' } },
       } as never) as unknown as AnyStateMachine,
     });
-  const before = flowOf({ entry: raise({ type: 'remind' }, { id: 'T', delay: DAY }), on: { remind: 'b', go: 'c' } });
+  const before = flowOf({ entry: raise({ type: 'remind' }, { id: 'T', delay: HOUR }), on: { remind: 'b', go: 'c' } });
   const after = flowOf({ on: { go: 'c' } });
   const { boot, pass, store } = worldOf([before]);
   const first = boot();
@@ -284,7 +284,7 @@ test('a timer whose transition is gone after a deployment fires into nothing, an
   await first.shutdown();
   const second = boot(after);
   await second.recover();
-  await pass(2 * DAY);
+  await pass(2 * HOUR);
   await pass(4_000);
   expect((await store.load('r'))?.parked).toBeUndefined();
   await second.control('r').send({ type: 'go' });

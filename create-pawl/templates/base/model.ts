@@ -1,7 +1,7 @@
 import { callTool, reply, type ScriptedRequest, scriptedModel } from 'pawl/testing';
 
 /**
- * Without a key a script plays the model. For a real one: npm install @ai-sdk/openai, and
+ * Without a key a script plays the model. For a real one, `npm install @ai-sdk/openai@4` and:
  *
  *   import { openai } from '@ai-sdk/openai';
  *   export const model = openai('gpt-5');

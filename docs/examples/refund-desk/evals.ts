@@ -1,4 +1,5 @@
-// Recorded runs as evals, for vitest-evals and for evalite. Both take plain objects: this file needs neither of them.
+// Recorded runs as evals, for vitest-evals 0.16 and for evalite 0.19. Both take plain objects: this file needs neither of them.
+// Its test calls both functions, and checks the form of what they return. It does not run the packages, which need Vitest 4.
 //
 //   describeEval('refund desk', { harness: replayHarness({ agent, model }) }, (it) => …)
 //   evalite('refund desk', replayEval('runs.jsonl', { agent, model }))

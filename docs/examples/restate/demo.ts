@@ -29,6 +29,7 @@ await fleet.start();
 // The process that takes requests: it runs nothing, and Restate gets the ids alone.
 const { agent, model } = orderDesk({ ...desk, ledger });
 const executor: Executor = createExecutor({
+  agents: [agent],
   models: { fast: model },
   store: sqliteStore({ path: join(folder, 'runs.db') }),
   retention: { records: 3_600_000 },

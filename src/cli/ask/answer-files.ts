@@ -15,7 +15,7 @@ export function checkpointIn(home: string): string {
 }
 
 /** Returns the path of the file in which a folder keeps the answers of `pawl ask`, `.pawl/answers.json`. */
-export function answersIn(home: string): string {
+export function answerFilesIn(home: string): string {
   return join(home, '.pawl', 'answers.json');
 }
 
@@ -36,7 +36,7 @@ export interface LastAnswers {
 export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   // A fan-out that ends writes the answers before it deletes its checkpoint file.
   const unfinished = await loadCheckpoint(checkpointIn(home));
-  const found = unfinished ?? (await loadCheckpoint(answersIn(home)));
+  const found = unfinished ?? (await loadCheckpoint(answerFilesIn(home)));
   if (!found) throw new Failure(`there are no answers in ${home}; ask first: ${PAWL} ask "…" --models a,b`);
   const { prompt, adapterIds, responses, ranking } = found;
   const ids = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]);
@@ -47,6 +47,6 @@ export async function lastAnswersIn(home: string): Promise<LastAnswers> {
 }
 
 /** Returns whether a model has answered the last question: without an error or an interruption. */
-export function isAnswered({ error, interrupted }: ModelResponse): boolean {
+export function hasAnswerFile({ error, interrupted }: ModelResponse): boolean {
   return error === undefined && !interrupted;
 }

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { applyWrites, type ModelResponse, rewind } from '../../fan-out/index.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
-import { isAnswered, type LastAnswers, lastAnswersIn } from './answer-files.ts';
+import { hasAnswerFile, type LastAnswers, lastAnswersIn } from './answer-files.ts';
 import { sayRanking } from './ask-ending.ts';
-import { reportOf } from './ask-report.ts';
+import { askReportOf } from './ask-report.ts';
 import { printDiff, sayWarnings } from './diff.ts';
 import { rootOption } from './question.ts';
 
@@ -35,7 +35,7 @@ export function isAboutAnswers([word = '']: readonly string[]): boolean {
 }
 
 /** Runs `pawl ask show|diff|apply|rewind`: prints the last answers, or applies or undoes the writes of one. */
-export const answersCommand: Command = async (context) => {
+export const answersCommand: CliCommand = async (context) => {
   const [word = '', model] = context.args.words;
   const root = resolve(context.args.root ?? '.');
   const verb = verbs.get(word);
@@ -50,7 +50,7 @@ async function show(context: CommandContext, { root, answers, model }: Chosen): 
     return exitCodes.ok;
   }
   output.say(`asked: ${shortened(oneLine(answers.prompt), 100)}`);
-  output.printText(reportOf(chosen));
+  output.printText(askReportOf(chosen));
   if (answers.ranking && model === undefined) sayRanking(context, answers.ranking);
   sayWhoIsMissing(context, { root, answers, model });
   return exitCodes.ok;
@@ -58,7 +58,7 @@ async function show(context: CommandContext, { root, answers, model }: Chosen): 
 
 async function apply(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
   const { output } = context;
-  const candidates = withWrites(answers.responses.filter((each) => answers.isOver || isAnswered(each)));
+  const candidates = withWrites(answers.responses.filter((each) => answers.isOver || hasAnswerFile(each)));
   if (model === undefined && candidates.length === 0) throw new Failure(NO_CHANGES);
   if (model === undefined) {
     throw new Failure(`whose changes? ${PAWL} ask apply <model>, one of ${namesOf(candidates)}`);
@@ -76,7 +76,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
 }
 
 async function diff(context: CommandContext, { root, answers, model }: Chosen): Promise<number> {
-  const all = answers.responses.filter((each) => answers.isOver || isAnswered(each));
+  const all = answers.responses.filter((each) => answers.isOver || hasAnswerFile(each));
   const chosen = model === undefined ? withWrites(all) : [named(answers.responses, model)];
   if (chosen.length === 0) context.output.say(NO_CHANGES);
   for (const answer of chosen) {
@@ -106,18 +106,18 @@ function reportResult({ args, output }: CommandContext, result: object, tell: ()
 
 /** The proposals of an interrupted model are not complete. */
 function checkIsOver(root: string, { isOver }: LastAnswers, answer: ModelResponse): void {
-  if (isOver || isAnswered(answer)) return;
+  if (isOver || hasAnswerFile(answer)) return;
   throw new Failure(`${oneLine(answer.modelId)} has not answered yet: ${PAWL} ask --continue${rootOption(root)}`);
 }
 
 function sayIfHalfDone({ output }: CommandContext, answer: ModelResponse): void {
-  if (isAnswered(answer) || answer.proposedWrites.length === 0) return;
+  if (hasAnswerFile(answer) || answer.proposedWrites.length === 0) return;
   output.say(`pawl: ${oneLine(answer.modelId)} failed before its answer: its changes may be incomplete`);
 }
 
 /** Shown when the command is about all models. */
 function sayWhoIsMissing({ output }: CommandContext, { root, answers, model }: Chosen): void {
-  const missing = answers.responses.filter((each) => !isAnswered(each));
+  const missing = answers.responses.filter((each) => !hasAnswerFile(each));
   if (answers.isOver || model !== undefined || missing.length === 0) return;
   output.say(`pawl: not answered yet: ${namesOf(missing)}; continue with: ${PAWL} ask --continue${rootOption(root)}`);
 }

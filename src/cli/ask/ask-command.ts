@@ -1,23 +1,23 @@
 import { rename } from 'node:fs/promises';
 import { type FanOutOptions, fanOut } from '../../fan-out/index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { Failure } from '../ui/failure.ts';
 import { loggerOf } from '../ui/warnings.ts';
 import { answersCommand, isAboutAnswers } from './answers-command.ts';
 import { reportEnd } from './ask-ending.ts';
-import { type AskModels, modelsFor } from './ask-models.ts';
+import { type AskModels, modelsToAsk } from './ask-models.ts';
 import { watchFor } from './ask-watch.ts';
-import { type Question, questionOf } from './question.ts';
+import { type AskedQuestion, questionOf } from './question.ts';
 
 /** Runs `pawl ask`: asks several models the same prompt at once, and prints their answers. */
-export const askCommand: Command = async (context) => {
+export const askCommand: CliCommand = async (context) => {
   try {
     if (!context.args.continue && isAboutAnswers(context.args.words)) return await answersCommand(context);
     const question = await questionOf(context.args);
-    const models = await modelsFor(context.args, question.ids);
+    const models = await modelsToAsk(context.args, question.ids);
     return await ask(context, question, models);
   } catch (error) {
     // The message about a damaged file says what to do; the usual advice is about records of runs.
@@ -26,7 +26,7 @@ export const askCommand: Command = async (context) => {
   }
 };
 
-async function ask(context: CommandContext, question: Question, models: AskModels): Promise<number> {
+async function ask(context: CommandContext, question: AskedQuestion, models: AskModels): Promise<number> {
   const { output } = context;
   const interruption = new Interruption(output);
   const leaving = new AbortController();

@@ -3,13 +3,13 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count, dollars } from '../ui/format.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
-import { checkpointIn, isAnswered } from './answer-files.ts';
-import { reportOf } from './ask-report.ts';
-import { type Question, rootOption } from './question.ts';
+import { checkpointIn, hasAnswerFile } from './answer-files.ts';
+import { askReportOf } from './ask-report.ts';
+import { type AskedQuestion, rootOption } from './question.ts';
 
 /** How a fan-out of the command line ended. */
 interface Ended {
-  readonly question: Question;
+  readonly question: AskedQuestion;
   readonly result: FanOutResult;
   readonly isInterrupted: boolean;
   /** The exit code of an interrupted one with a model that was left. */
@@ -22,7 +22,7 @@ export function reportEnd(
   { question, result, isInterrupted, leftCode }: Ended,
 ): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
-  if (!args.json && !isInterrupted) output.printText(reportOf(responses));
+  if (!args.json && !isInterrupted) output.printText(askReportOf(responses));
   if (ranking && !args.json) sayRanking({ args, output }, ranking);
   if (judgeUsage && !args.json) {
     const cost = judgeUsage.costUsd > 0 ? `, ${dollars(judgeUsage.costUsd)}` : '';
@@ -34,7 +34,7 @@ export function reportEnd(
     output.say(`pawl: ${left} interrupted and saved; continue with: ${goOnWith({ args, output }, question)}`);
     return isInterrupted ? leftCode : exitCodes.failed;
   }
-  const failed = responses.filter((each) => !isAnswered(each)).length;
+  const failed = responses.filter((each) => !hasAnswerFile(each)).length;
   if (failed > 0) {
     // If the end could not be stored, the checkpoint file still exists.
     const path = result.path === question.path ? question.path : checkpointIn(question.home);
@@ -42,13 +42,13 @@ export function reportEnd(
     output.say(`pawl: ${count(failed, 'model')} failed; ${command} asks those that failed again`);
   }
   if (!args.json) sayWhatToApply({ args, output }, { question, result });
-  return responses.every(isAnswered) && !saveError ? exitCodes.ok : exitCodes.failed;
+  return responses.every(hasAnswerFile) && !saveError ? exitCodes.ok : exitCodes.failed;
 }
 
 /** Names the best answer with changes, else the first one. */
 function sayWhatToApply({ output }: CommandContext, { question, result }: Pick<Ended, 'question' | 'result'>): void {
   const { responses, ranking } = result;
-  const candidates = responses.filter((each) => isAnswered(each) && each.proposedWrites.length > 0);
+  const candidates = responses.filter((each) => hasAnswerFile(each) && each.proposedWrites.length > 0);
   const ids = candidates.map(({ modelId }) => modelId);
   const chosen = ranking?.order.find((id) => ids.includes(id)) ?? ids[0];
   if (chosen === undefined) return;
@@ -64,7 +64,7 @@ export function sayRanking({ output }: CommandContext, { order, reason }: Rankin
 }
 
 /** The command that continues, with the options that it needs again. */
-function goOnWith({ args }: CommandContext, { path, home, hasFiles }: Question): string {
+function goOnWith({ args }: CommandContext, { path, home, hasFiles }: AskedQuestion): string {
   const root = args.root === undefined ? '' : ` --root ${quoted(args.root)}`;
   const place = path === checkpointIn(home) ? rootOption(home) : ` ${quoted(path)}${root}`;
   const module = args.module === undefined ? '' : ` --module ${quoted(args.module)}`;

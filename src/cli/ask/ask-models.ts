@@ -17,7 +17,7 @@ export interface AskModels extends Pick<FanOutOptions, 'models' | 'tools' | 'pri
  * @param ids names of the models; empty = all models of the module
  * @throws {Failure} that says what is missing
  */
-export async function modelsFor(args: Arguments, ids: readonly string[]): Promise<AskModels> {
+export async function modelsToAsk(args: Arguments, ids: readonly string[]): Promise<AskModels> {
   const exported = args.module === undefined ? {} : await loadModule(resolve(args.module), 'module');
   const offered = recordOf(exported.models, 'models', args.module);
   const names = ids.length > 0 ? ids : Object.keys(offered);

@@ -1,6 +1,6 @@
 import type { Output } from '../ui/output.ts';
 import { isAtWork, type ModelView } from './board-state.ts';
-import { callsOf, nameOf, summaryOf, tokensOf } from './board-texts.ts';
+import { callsOf, nameOnBoard, summaryOnBoard, tokensOnBoard } from './board-texts.ts';
 import { type BoardStart, LiveBoard } from './live-board.ts';
 
 /**
@@ -52,12 +52,12 @@ export class PlainBoard {
 
 /** The next line about a model; undefined = nothing new. */
 function lineOf(view: ModelView, told: ModelView | undefined): string | undefined {
-  if (!isAtWork(view)) return summaryOf(view, ', ');
+  if (!isAtWork(view)) return summaryOnBoard(view, ', ');
   if (told === undefined)
-    return `${nameOf(view)}: ${view.steps === 0 ? 'starts' : `continues after step ${view.steps}`}`;
+    return `${nameOnBoard(view)}: ${view.steps === 0 ? 'starts' : `continues after step ${view.steps}`}`;
   if (view.steps <= told.steps) return undefined;
   const tools = callsOf(callsSince(told, view));
-  return `${nameOf(view)}: step ${view.steps}${tools === '' ? '' : `: ${tools}`}; ${tokensOf(view)} so far`;
+  return `${nameOnBoard(view)}: step ${view.steps}${tools === '' ? '' : `: ${tools}`}; ${tokensOnBoard(view)} so far`;
 }
 
 function callsSince(told: ModelView, { toolCalls }: ModelView): ModelView['toolCalls'] {

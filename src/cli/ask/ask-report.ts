@@ -13,7 +13,7 @@ interface PrintedAnswer {
  * Formats the answers of `pawl ask` for stdout: for each model a heading, and below it its text, unchanged.
  * @example output.printText(reportOf(responses)) // '## sonnet\n\nAsk for all at once.\n\n## gpt\n\n…'
  */
-export function reportOf(answers: readonly PrintedAnswer[]): string {
+export function askReportOf(answers: readonly PrintedAnswer[]): string {
   return answers.map((answer) => [headingOf(answer), ...partsOf(answer)].join('\n\n')).join('\n\n');
 }
 

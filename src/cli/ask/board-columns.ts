@@ -2,7 +2,7 @@ import { duration } from '../ui/format.ts';
 import type { Style } from '../ui/output.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import type { BoardState, ModelView, Size } from './board-state.ts';
-import { deedsOf, doingOf, markOf, nameOf, type Paint, spendingOf } from './board-texts.ts';
+import { deedsOf, doingOf, markOfBoard, nameOnBoard, type Paint, spendingOf } from './board-texts.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
 const BAR = '│';
@@ -46,9 +46,9 @@ function columnWidth(models: number, columns: number): number {
 }
 
 function headCells(view: ModelView, frame: number): Cell[] {
-  const { text, style } = markOf(view, frame);
+  const { text, style } = markOfBoard(view, frame);
   return [
-    { text: `${text} ${nameOf(view)}`, style },
+    { text: `${text} ${nameOnBoard(view)}`, style },
     { text: doingOf(view), style: 'dim' },
   ];
 }

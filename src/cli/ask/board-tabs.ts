@@ -1,7 +1,7 @@
 import { dollars, duration } from '../ui/format.ts';
 import { cutToWidth, displayWidth } from '../ui/terminal-text.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
-import { deedsOf, doingOf, markOf, nameOf, type Paint, stateOf, tokensOf } from './board-texts.ts';
+import { deedsOf, doingOf, markOfBoard, nameOnBoard, type Paint, stateOnBoard, tokensOnBoard } from './board-texts.ts';
 import { firstLines, lastLines } from './wrap.ts';
 
 /** The least lines of the focused answer, even with many models. */
@@ -28,7 +28,7 @@ export function renderTabs(state: BoardState, { columns, rows }: Size, paint: Pa
 
 /** The names; the focused one is in brackets, and always visible. */
 function tabRow(models: readonly ModelView[], focus: number, columns: number): string {
-  const tabs = models.map((view, index) => (index === focus ? `[${nameOf(view)}]` : ` ${nameOf(view)} `));
+  const tabs = models.map((view, index) => (index === focus ? `[${nameOnBoard(view)}]` : ` ${nameOnBoard(view)} `));
   let first = 0;
   const before = () => displayWidth(tabs.slice(first, focus + 1).join('')) + (first > 0 ? 2 : 0);
   while (first < focus && before() > columns) first += 1;
@@ -43,21 +43,21 @@ function modelLines({ models, focus, frame }: BoardState, { columns, rows }: Siz
   const widths = [0, 1, 2].map((index) => Math.max(...figures.map((each) => displayWidth(each[index] ?? ''))));
   const taken = widths.reduce((sum, width) => sum + width + 2, `· ${STATE_ROOM}  `.length);
   const nameWidth = Math.min(
-    Math.max(...shown.map((view) => displayWidth(nameOf(view)))),
+    Math.max(...shown.map((view) => displayWidth(nameOnBoard(view)))),
     Math.max(8, columns - taken),
   );
   return shown.map((view, index) => {
-    const name = cutToWidth(nameOf(view), nameWidth);
+    const name = cutToWidth(nameOnBoard(view), nameWidth);
     const padded = name + ' '.repeat(nameWidth - displayWidth(name));
     const cells = (figures[index] ?? []).map((figure, column) => figure.padStart(widths[column] ?? 0));
-    const { style, text } = markOf(view, frame);
-    const line = `${text} ${padded}  ${stateOf(view).padEnd(STATE_ROOM.length)}  ${cells.join('  ').trimEnd()}`;
+    const { style, text } = markOfBoard(view, frame);
+    const line = `${text} ${padded}  ${stateOnBoard(view).padEnd(STATE_ROOM.length)}  ${cells.join('  ').trimEnd()}`;
     return { style, text: cutToWidth(line, columns).trimEnd() };
   });
 }
 
 function figuresOf(view: ModelView): readonly [string, string, string] {
-  return [tokensOf(view), duration(view.latencyMs), view.costUsd > 0 ? dollars(view.costUsd) : ''];
+  return [tokensOnBoard(view), duration(view.latencyMs), view.costUsd > 0 ? dollars(view.costUsd) : ''];
 }
 
 /** The end of an answer, its error, and the activity of its model. */

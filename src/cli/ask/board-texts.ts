@@ -25,12 +25,12 @@ const marks: Readonly<Partial<Record<ModelState, string>>> = {
 };
 
 /** Returns the symbol of a model's state on the board, one column wide; a spinner while it works. */
-export function markOf({ state }: ModelView, frame: number): { readonly style: Style; readonly text: string } {
+export function markOfBoard({ state }: ModelView, frame: number): { readonly style: Style; readonly text: string } {
   return { style: styles[state], text: marks[state] ?? spinner[frame % spinner.length] ?? '' };
 }
 
 /** Returns the name of a model on the board, safe to draw. */
-export function nameOf({ id }: ModelView): string {
+export function nameOnBoard({ id }: ModelView): string {
   return drawableLine(id.slice(0, 200)) || '?';
 }
 
@@ -38,22 +38,22 @@ export function nameOf({ id }: ModelView): string {
 export function doingOf(view: ModelView): string {
   const { activity } = view;
   const doing = isAtWork(view) && activity ? drawableLine(activity.slice(0, 500)) : '';
-  return doing || stateOf(view);
+  return doing || stateOnBoard(view);
 }
 
 /** Returns the state of a model on the board, in words. */
-export function stateOf({ state }: ModelView): string {
+export function stateOnBoard({ state }: ModelView): string {
   return state.replaceAll('-', ' ');
 }
 
 /** Returns the tokens that a model on the board has used, in words. */
-export function tokensOf({ inputTokens, outputTokens }: ModelView): string {
+export function tokensOnBoard({ inputTokens, outputTokens }: ModelView): string {
   return count(inputTokens + outputTokens, 'token');
 }
 
 /** Returns the usage of a model on the board as texts: steps, tokens and money. */
 export function spendingOf(view: ModelView): string[] {
-  return [count(view.steps, 'step'), tokensOf(view), ...(view.costUsd > 0 ? [dollars(view.costUsd)] : [])];
+  return [count(view.steps, 'step'), tokensOnBoard(view), ...(view.costUsd > 0 ? [dollars(view.costUsd)] : [])];
 }
 
 /** Returns the tool calls of a model on the board, and how many writes it proposes, as texts. */
@@ -72,10 +72,10 @@ export function callsOf(toolCalls: ModelView['toolCalls']): string {
 }
 
 /** Returns how a model on the board ended, in one line. */
-export function summaryOf(view: ModelView, separator: string): string {
+export function summaryOnBoard(view: ModelView, separator: string): string {
   const why = view.error === undefined ? '' : `: ${cutToWidth(drawableLine(view.error.slice(0, 2_000)), 500)}`;
   return [
-    `${nameOf(view)}: ${stateOf(view)}${why}`,
+    `${nameOnBoard(view)}: ${stateOnBoard(view)}${why}`,
     ...spendingOf(view),
     duration(view.latencyMs),
     ...deedsOf(view),

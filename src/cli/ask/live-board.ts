@@ -8,7 +8,7 @@ import { cutToWidth, displayWidth, drawableLine } from '../ui/terminal-text.ts';
 import { fitsColumns, renderColumns } from './board-columns.ts';
 import { type BoardState, isAtWork, type ModelView, type Size } from './board-state.ts';
 import { renderTabs } from './board-tabs.ts';
-import { markOf, type Paint, summaryOf } from './board-texts.ts';
+import { markOfBoard, type Paint, summaryOnBoard } from './board-texts.ts';
 import { tailOf } from './wrap.ts';
 
 /** The initial state of a board. */
@@ -100,8 +100,8 @@ export class LiveBoard {
     this.#output.show('');
     this.#cursor[Symbol.dispose]();
     for (const { view } of this.#board.getSnapshot().context.models) {
-      const { style, text } = markOf(view, 0);
-      this.#output.say(`${this.#output.paint(style, text)} ${summaryOf(view, ' · ')}`);
+      const { style, text } = markOfBoard(view, 0);
+      this.#output.say(`${this.#output.paint(style, text)} ${summaryOnBoard(view, ' · ')}`);
     }
   }
 

@@ -4,11 +4,11 @@ import { type Checkpoint, loadCheckpoint } from '../../fan-out/index.ts';
 import type { Arguments } from '../arguments.ts';
 import { Failure } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
-import { answersIn, checkpointIn } from './answer-files.ts';
+import { answerFilesIn, checkpointIn } from './answer-files.ts';
 import { idsOf } from './ask-models.ts';
 
 /** The prompt, the models, and the files of the answers. */
-export interface Question {
+export interface AskedQuestion {
   readonly prompt: string;
   /** Empty: all models of the module. */
   readonly ids: readonly string[];
@@ -27,7 +27,7 @@ export interface Question {
  * Reads the question of `pawl ask` from the command line: its prompt, its models, its folder and its files.
  * @throws {Failure} for invalid arguments
  */
-export async function questionOf(args: Arguments): Promise<Question> {
+export async function questionOf(args: Arguments): Promise<AskedQuestion> {
   const home = resolve(args.root ?? '.');
   if (!statSync(home, { throwIfNoEntry: false })?.isDirectory()) {
     throw new Failure(`there is no folder ${home}; check --root`);
@@ -45,10 +45,10 @@ export async function questionOf(args: Arguments): Promise<Question> {
   return { prompt, ids: idsOf(args.models), path, home, hasFiles: !args.noFiles, unfinished };
 }
 
-type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;
+type Place = Pick<AskedQuestion, 'path' | 'home' | 'hasFiles'>;
 
 /** The fan-out that `--continue` continues. */
-async function readLeftOff(args: Arguments): Promise<Question> {
+async function readLeftOff(args: Arguments): Promise<AskedQuestion> {
   if (args.models !== undefined) {
     throw new Failure(`\`${PAWL} ask --continue\` asks the models that were asked before; leave --models out`);
   }
@@ -60,7 +60,7 @@ async function readLeftOff(args: Arguments): Promise<Question> {
 
 /** A fan-out that ended, although some models failed. */
 async function readFailed({ path, home }: Place): Promise<{ unfinished: Checkpoint; endedIn: string }> {
-  const endedIn = answersIn(home);
+  const endedIn = answerFilesIn(home);
   const ended = path === checkpointIn(home) ? await loadCheckpoint(endedIn) : null;
   if (!ended) throw new Failure(`there is nothing to continue: ${path} is not there`);
   if (ended.responses.some(({ completed }) => !completed)) return { unfinished: ended, endedIn };
@@ -75,7 +75,7 @@ function placeOf({ words: [word], root, noFiles }: Arguments): Place {
   // The file of answers replaces the checkpoint file, and is never one itself.
   const isUsual = basename(dirname(named)) === '.pawl';
   const beside = isUsual ? dirname(dirname(named)) : dirname(named);
-  const path = named === answersIn(beside) ? checkpointIn(beside) : named;
+  const path = named === answerFilesIn(beside) ? checkpointIn(beside) : named;
   const hasFiles = !noFiles && (isUsual || root !== undefined);
   return { path, hasFiles, home: hasFiles && root !== undefined ? resolve(root) : beside };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor } from '../../index.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { hasCode } from '../../values/error-data.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
@@ -18,7 +18,7 @@ interface Answer {
 }
 
 /** Runs `pawl cancel`: ends a run for good, live in any process or stored. */
-export const cancelCommand: Command = (context) =>
+export const cancelCommand: CliCommand = (context) =>
   tell(context, async (told) => {
     const { store, runId } = told;
     const reason = context.args.reason ?? 'cancelled on the command line';
@@ -51,7 +51,7 @@ function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<An
 }
 
 /** Runs `pawl steer`: sends a message to the model of a run, before its next turn. */
-export const steerCommand: Command = (context) => {
+export const steerCommand: CliCommand = (context) => {
   const [, text] = context.args.words;
   if (text === undefined || text.trim() === '')
     throw new Failure('`pawl steer` needs a run id and what to say to the run');
@@ -96,7 +96,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
       await sleep(POLL_MS);
     }
   };
-  const told = async (store: RunStore) => {
+  const tell = async (store: RunStore) => {
     const whoHasIt = async () => {
       const pid = pidOf(await findWaiting(store, runId));
       return pid === undefined ? 'its process' : `process ${pid}`;
@@ -107,7 +107,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
     else output.say(`run ${oneLine(runId)} ${answer.text}`);
     return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
   };
-  return withStore(args, told, runId);
+  return withStore(args, tell, runId);
 }
 
 /** How a run ended; 'over' if its outcome was not kept, undefined while it has a record. */

@@ -1,8 +1,10 @@
-import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree } from '../../index.ts';
+import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree, RunCheckpoint } from '../../index.ts';
+import { statePaths } from '../../run/workflow/state.ts';
+import type { JsonValue } from '../../values/json.ts';
 import { oneLine } from '../ui/failure.ts';
-import { ago, count, dollars, duration, shortened, tokens } from '../ui/format.ts';
+import { ago, count, duration, shortened, tokens } from '../ui/format.ts';
 import { field } from '../ui/table.ts';
-import { madeBy, resultText, WIDTH } from './describe-run.ts';
+import { madeBy, resultText, spentLine, WIDTH } from './describe-run.ts';
 
 /** What an audit has of a run. */
 export interface Audited {
@@ -23,7 +25,7 @@ export function describeAudited(run: AuditedRunDetail, traceId?: string): string
     field('prompt', shortened(oneLine(run.prompt), WIDTH)),
     field('steps', String(run.iterations)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
-    ...(spend && spend.usd > 0 ? [field('spent', dollars(spend.usd))] : []),
+    ...spentLine(spend),
     field('began', ago(run.startedAt, Date.now())),
     field('worked', duration(run.elapsedMs)),
     ...(traceId === undefined ? [] : [field('trace', oneLine(traceId))]),
@@ -47,6 +49,19 @@ export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail)
   const more = isCut ? ['… there is more'] : [];
   return lines.length + phaseLines.length === 0 ? [] : ['', ...phaseLines, ...lines, ...more];
 }
+
+/** Describes what the machine of an ended workflow did as lines: its last state, and its transitions. */
+export function describeMachine(run: AuditedRunDetail | undefined, kept: RunCheckpoint | null | undefined): string[] {
+  const taken = (run?.events ?? []).filter(({ type }) => type === 'workflow.transition').map(({ fields }) => fields);
+  const last = kept?.workflow?.snapshot.value ?? taken.at(-1)?.to;
+  if (last === undefined) return [];
+  const ways = taken.map(
+    ({ from, to, event }) => `  ${placeIn(from) || 'begun'} → ${placeIn(to)} (${oneLine(String(event))})`,
+  );
+  return [field('state', placeIn(last)), ...(ways.length === 0 ? [] : ['', 'transitions:', ...ways])];
+}
+
+const placeIn = (value: JsonValue | undefined): string => oneLine(statePaths(value ?? null).join(', '));
 
 function toolLine({ name, input, output, ms, attempt, isLate }: AuditedTool): string {
   const given = shortened(oneLine(JSON.stringify(input) ?? ''), WIDTH / 2);

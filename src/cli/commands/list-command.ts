@@ -3,11 +3,11 @@ import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import { hasCode } from '../../values/error-data.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, pidOf } from '../open/stored-runs.ts';
-import { limitOf, oneOf, sinceOf } from '../option-values.ts';
+import { limitOption, oneOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
@@ -16,7 +16,7 @@ import { table } from '../ui/table.ts';
 const USUAL_LIMIT = 50;
 
 /** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones that the store keeps. */
-export const listCommand: Command = async (context) => {
+export const listCommand: CliCommand = async (context) => {
   const { args, output } = context;
   if (!args.all) refuseBounds(context);
   const bounds = boundsOf(args);
@@ -47,7 +47,7 @@ function boundsOf({ since, limit, status, label }: CommandContext['args']): Boun
   const known = ['ok', 'error', 'timeout', 'cancelled', 'killed'] as const;
   return {
     since: sinceOf(since, Date.now()),
-    limit: limitOf(limit, USUAL_LIMIT),
+    limit: limitOption(limit, USUAL_LIMIT),
     ...(status === undefined ? {} : { status: status.split(',').map((each) => oneOf('status', each, known)) }),
     ...(label === undefined ? {} : { labels: { [label.slice(0, at)]: label.slice(at + 1) } }),
   };
@@ -71,10 +71,15 @@ function refuseBounds({ args }: CommandContext): void {
 
 /** Whether only a person moves a run, or ends its wait. */
 function needsPerson(entry: InterruptedRun): boolean {
-  if (entry.status === 'parked' || entry.status === 'quarantined') return true;
+  if (entry.status === 'parked' || entry.status === 'quarantined' || isGivenBack(entry)) return true;
   return (entry.waits ?? []).some(
     (wait) => wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson),
   );
+}
+
+/** Whether the last process that took the run lacked something, and none has it now. */
+function isGivenBack(entry: ReadableRun): boolean {
+  return entry.setup !== undefined && listedStatus(entry) === 'interrupted';
 }
 
 function document({ store, waiting, kept }: Listed, all: boolean) {
@@ -91,7 +96,7 @@ function print({ args, output }: CommandContext, { store, waiting, kept }: Liste
   const rows = [...waiting.map((entry) => cells(entry, now)), ...kept.map((run) => keptCells(run, now))];
   if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
   else if (args.needsPerson) output.say(`no run needs a person in ${store.path}`);
-  else output.say(`no runs are waiting in ${store.path}${args.all ? '' : '; --all lists those that ended'}`);
+  else output.say(`no runs are open in ${store.path}${args.all ? '' : '; --all lists those that ended'}`);
   if (args.all && kept.length === 0) output.say(NONE_KEPT);
 }
 
@@ -106,13 +111,16 @@ function cells(entry: InterruptedRun, now: number): string[] {
   if (entry.status === 'quarantined') return [runId, 'unreadable', '', '', '', shortened(oneLine(entry.reason), 100)];
   const pid = pidOf(entry);
   const status = listedStatus(entry) + (pid === undefined ? '' : ` (pid ${pid})`);
-  const about = entry.reason === undefined ? aboutWaits(entry) : `parked: ${entry.reason}`;
+  // The status says that it is parked. The code comes first: a long reason is cut.
+  const about = entry.reason === undefined ? aboutWaits(entry) : `${entry.code ?? 'parked'}: ${entry.reason}`;
   const agent = oneLine(entry.meta.agentName);
   return [runId, status, agent, String(entry.iteration), ago(entry.updatedAt, now), shortened(oneLine(about), 60)];
 }
 
-/** What a run waits for; else its prompt. */
-function aboutWaits({ waits = [], meta }: ReadableRun): string {
+/** What a run waits for, or what its last process lacked; else its prompt. */
+function aboutWaits(entry: ReadableRun): string {
+  const { waits = [], meta, setup } = entry;
+  if (setup && isGivenBack(entry)) return `given back: a model, its key or a tool is missing (${setup.code})`;
   return waits.length === 0 ? meta.prompt : `waits for ${waits.map(nameOfWait).join(', ')}`;
 }
 

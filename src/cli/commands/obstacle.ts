@@ -1,5 +1,6 @@
+import { statSync } from 'node:fs';
 import { whyOver } from '../../record/reopen.ts';
-import type { Verdict } from '../../record/verdict.ts';
+import type { RunVerdict } from '../../record/verdict.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
@@ -7,7 +8,7 @@ import { adviceFor, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 
 /** Returns the error of a command about a run that the store does not know. */
-export function unknownRun(runId: string, store: RunStore): Failure {
+export function unknownRunFailure(runId: string, store: RunStore): Failure {
   return new Failure(
     `there is no run ${quoted(runId)} in ${store.path}; \`${PAWL} list${store.option}\` shows those that wait, and results are kept for a week`,
   );
@@ -16,7 +17,7 @@ export function unknownRun(runId: string, store: RunStore): Failure {
 /** Returns the error of a command about a run without a record: how it ended, or that it is unknown. */
 export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
   const outcome = await store.outcome(runId);
-  if (!outcome) return unknownRun(runId, store);
+  if (!outcome) return unknownRunFailure(runId, store);
   const { status, error } = outcome;
   const why = error ? ` (${oneLine(`${error.code}: ${error.message}`)})` : '';
   return new Failure(`run ${oneLine(runId)} has ended: ${status}${why}`);
@@ -57,10 +58,12 @@ export function todoForParked(code: string | undefined): string {
 }
 
 /** Returns what a person can do about a run that `recover` leaves; undefined if nothing, or if the reason already says it. */
-function todoFor({ verdict, code = '', reason }: Verdict): string | undefined {
+function todoFor({ verdict, code = '', reason }: RunVerdict): string | undefined {
   switch (verdict) {
     case 'parked':
       return todoForParked(code);
+    case 'resumes':
+      return code === 'SETUP' ? 'set what is missing, and start the process again, or deploy it' : undefined;
     case 'fails':
       return 'fix the `migrate` of its agent module';
     case 'unreadable':
@@ -71,11 +74,48 @@ function todoFor({ verdict, code = '', reason }: Verdict): string | undefined {
 }
 
 /** Returns a verdict as a part of a line: the reason, and what to do. @param pid the process that works on the run */
-export function describeVerdict(found: Verdict, pid?: number): string {
+export function describeVerdict(found: RunVerdict, pid?: number): string {
   const { reason } = found;
   const todo = todoFor(found);
   const words = pid === undefined ? reason : `${reason} (process ${pid})`;
   return oneLine(todo === undefined ? words : `${words}; ${todo}`);
+}
+
+/** The agent of a run, and the module with which this user started it. */
+interface Started {
+  readonly agentId: string | undefined;
+  /** Undefined: another program, user or machine started the run. */
+  readonly pathOf: () => string | undefined;
+}
+
+/**
+ * Adds to the verdict on a run that would be resumed whether `pawl recover` knows its agent module, and whether the file still
+ * exists. If another program started the run, only that program has the agent.
+ */
+export function withModule<Found extends RunVerdict>(found: Found, { agentId = '', pathOf }: Started): Found {
+  if (found.verdict !== 'resumes') return found;
+  const skipped = (reason: string): Found => ({
+    ...found,
+    verdict: 'skipped',
+    code: 'AGENT_NOT_FOUND',
+    reason,
+    needsPerson: true,
+  });
+  const agent = oneLine(agentId);
+  try {
+    const path = pathOf();
+    if (path === undefined)
+      return {
+        ...found,
+        reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument, the one of agent ${agent}`,
+      };
+    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
+    return skipped(
+      `its agent ${agent} is missing: the module ${oneLine(path)} is gone; name its new path: ${PAWL} recover <agent module>`,
+    );
+  } catch (error) {
+    return skipped(lineOf(error));
+  }
 }
 
 /** Returns a sentence about a run. @param words as `describeVerdict` gives them */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { openExistingStore } from '../open/open-store.ts';
@@ -9,7 +9,7 @@ import { PAWL, quoted } from '../ui/shell-words.ts';
 import { Resumption } from './resumption.ts';
 
 /** Runs `pawl resume`: continues one run, or all interrupted ones. */
-export const resumeCommand: Command = (context) => {
+export const resumeCommand: CliCommand = (context) => {
   const { words, agent } = context.args;
   const [runId] = words;
   return goOn(context, agent === undefined ? [] : [agent], (resumption) =>
@@ -18,7 +18,7 @@ export const resumeCommand: Command = (context) => {
 };
 
 /** Runs `pawl retry`: continues a run that ended badly. */
-export const retryCommand: Command = (context) => {
+export const retryCommand: CliCommand = (context) => {
   const { words, agent } = context.args;
   const [runId] = words;
   if (runId === undefined)
@@ -27,7 +27,7 @@ export const retryCommand: Command = (context) => {
 };
 
 /** Runs `pawl fork`: starts another run with the first steps of a stored one. */
-export const forkCommand: Command = (context) => {
+export const forkCommand: CliCommand = (context) => {
   const { words, agent, at, effects, runId = randomUUID() } = context.args;
   const [origin] = words;
   if (origin === undefined || at === undefined)
@@ -40,7 +40,8 @@ export const forkCommand: Command = (context) => {
 };
 
 /** Runs `pawl recover`: continues all interrupted runs, or those of the named agents. */
-export const recoverCommand: Command = (context) => goOn(context, context.args.words, (resumption) => resumption.all());
+export const recoverCommand: CliCommand = (context) =>
+  goOn(context, context.args.words, (resumption) => resumption.all());
 
 async function goOn(
   context: CommandContext,

@@ -1,16 +1,16 @@
 import type { InterruptedRun, RunCheckpoint } from '../../index.ts';
-import type { Place, RunTree } from '../../record/run-tree.ts';
-import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
+import type { RunTree, TreePlace } from '../../record/run-tree.ts';
+import { type PersonNeed, type RunVerdict, verdictOfRun } from '../../record/verdict.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
 import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
+import { allRuns, loadRecord, pidOf, treeInStore } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { lineFor, quoted } from '../ui/shell-words.ts';
-import { aboutRun, canRetry, describeVerdict, unknownRun } from './obstacle.ts';
-import { Session } from './session.ts';
+import { aboutRun, canRetry, describeVerdict, unknownRunFailure } from './obstacle.ts';
+import { CommandSession } from './session.ts';
 import type { Forking } from './worked-on.ts';
 
 /** How many runs are continued at once. */
@@ -19,8 +19,8 @@ const SIDE_BY_SIDE = 16;
 /** What becomes of a run by its entry in the list: a verdict, or a start. */
 interface Judged {
   readonly entry: InterruptedRun;
-  readonly found: Verdict | Need;
-  readonly place: Place | undefined;
+  readonly found: RunVerdict | PersonNeed;
+  readonly place: TreePlace | undefined;
 }
 
 /** A run that no other process continues. */
@@ -44,7 +44,7 @@ interface Means {
 
 /** Continues interrupted runs for `pawl resume` and `pawl recover`, each with the agent module that it was started with. */
 export class Resumption {
-  readonly session: Session;
+  readonly session: CommandSession;
   readonly #context: CommandContext;
   readonly #store: RunStore;
   readonly #given: ReadonlyMap<string, AgentModule>;
@@ -55,14 +55,14 @@ export class Resumption {
     this.#context = context;
     this.#store = store;
     this.#given = modules;
-    this.session = new Session(context, store);
+    this.session = new CommandSession(context, store);
   }
 
   async one(runId: string): Promise<number> {
     const entries = await allRuns(this.#store);
     const entry = entries.find((each) => each.runId === runId);
-    if (!entry) return this.#ended(runId);
-    const judged = await this.#judge(entry, treeIn(this.#store, entries));
+    if (!entry) return this.#finish(runId);
+    const judged = await this.#judge(entry, treeInStore(this.#store, entries));
     if (!('need' in judged.found)) throw this.#refusal(judged, judged.found);
     return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId, true);
   }
@@ -81,7 +81,7 @@ export class Resumption {
   async fork(fork: Forking): Promise<number> {
     const [given] = this.#given.values();
     const record = given ? undefined : await this.#store.load(fork.origin, { ended: true });
-    if (!given && !record) throw unknownRun(fork.origin, this.#store);
+    if (!given && !record) throw unknownRunFailure(fork.origin, this.#store);
     const module = given ?? (await this.#moduleOf(record as RunCheckpoint));
     const options = { ...fork.options, ...(given ? { agent: given.agent } : {}) };
     return this.session.carry({ module, work: { ...fork, options }, isResumed: false, mayAsk: true });
@@ -91,35 +91,37 @@ export class Resumption {
   async all(): Promise<number> {
     const entries = await this.#store.listInterrupted();
     if (entries.length === 0) this.#context.output.say(`nothing to resume in ${this.#store.path}`);
-    const tree = treeIn(this.#store, entries);
+    const tree = treeInStore(this.#store, entries);
     const queue: Waiting[] = [];
-    let left: number = exitCodes.ok;
+    const codes = new Set<number>();
     for (const entry of entries) {
       const judged = await this.#judge(entry, tree);
       if ('need' in judged.found) queue.push({ entry, isOrphan: judged.place?.kind === 'orphan' });
-      else left = Math.max(left, this.#leave(judged, judged.found));
+      else codes.add(this.#leave(judged, judged.found));
     }
-    const worst = await this.#each(
+    await this.#each(
       queue.filter((run) => !isSuspect(run)),
-      SIDE_BY_SIDE,
+      { atOnce: SIDE_BY_SIDE, codes },
     );
     // One of these may have killed the earlier processes. They run last, one at a time, so that the others are done before.
-    const last = await this.#each(queue.filter(isSuspect), 1);
+    await this.#each(queue.filter(isSuspect), { atOnce: 1, codes });
     const { isInterrupted, leftCode } = this.session;
-    // After Ctrl-C, and after a SIGTERM that left a run: then one of these codes says it.
-    return isInterrupted && leftCode === exitCodes.interrupted ? leftCode : Math.max(left, worst, last);
+    // After Ctrl-C, and after a SIGTERM that left a run.
+    if (isInterrupted && (leftCode === exitCodes.interrupted || codes.has(leftCode))) return leftCode;
+    // A run that failed weighs more than one that is not over.
+    return [exitCodes.failed, exitCodes.waiting].find((code) => codes.has(code)) ?? exitCodes.ok;
   }
 
   /** By the facts that a list and the tree have. The start of a run knows the rest. */
   async #judge(entry: InterruptedRun, tree: RunTree): Promise<Judged> {
-    const found = verdictOf({ entry, agent: this.#agentFor(entry, undefined) });
+    const found = verdictOfRun({ entry, agent: this.#agentFor(entry, undefined) });
     if (!('need' in found) || found.need !== 'place') return { entry, found, place: undefined };
     const place = await tree.placeOf(found.run);
-    return { entry, found: verdictOf({ entry, place, agent: this.#agentFor(entry, place) }), place };
+    return { entry, found: verdictOfRun({ entry, place, agent: this.#agentFor(entry, place) }), place };
   }
 
   /** Without named modules, the start of a run finds its agent. */
-  #agentFor(entry: InterruptedRun, place: Place | undefined): 'found' | 'missing' {
+  #agentFor(entry: InterruptedRun, place: TreePlace | undefined): 'found' | 'missing' {
     if (!('meta' in entry) || this.#given.size === 0 || this.#given.has(entry.meta.agentId)) return 'found';
     const { agentId } = entry.meta;
     // Modules do not export agents that only other agents call.
@@ -128,49 +130,48 @@ export class Resumption {
   }
 
   /** Reports a run that is not continued. @returns an exit code: a run that none of the named modules is for needs no person */
-  #leave({ entry }: Judged, found: Verdict): number {
+  #leave({ entry }: Judged, found: RunVerdict): number {
     this.session.progress.skipped(entry.runId, this.#describe(entry, found));
+    if (found.verdict === 'parked') return exitCodes.waiting;
     return found.needsPerson && found.verdict !== 'skipped' ? exitCodes.failed : exitCodes.ok;
   }
 
-  #describe(entry: InterruptedRun, found: Verdict): string {
+  #describe(entry: InterruptedRun, found: RunVerdict): string {
     const words = describeVerdict(found, pidOf(entry));
     if (found.verdict === 'live') return `${words}; wait for it, or end that process first`;
     return found.verdict === 'skipped' ? `${words}: none of the named modules has it` : words;
   }
 
-  #refusal({ entry, place }: Judged, found: Verdict): Failure {
+  #refusal({ entry, place }: Judged, found: RunVerdict): Failure {
     const words = this.#describe(entry, found);
     const root = place?.kind === 'child' ? place.root : undefined;
     const todo = root === undefined ? '' : `; continue the top run: ${lineFor('resume', [root], this.#store.option)}`;
-    // A parked run is not bad input: it needs a person.
-    const exitCode = found.verdict === 'parked' ? exitCodes.failed : exitCodes.badInput;
+    // A parked run is not bad input, and is not over.
+    const exitCode = found.verdict === 'parked' ? exitCodes.waiting : exitCodes.badInput;
     return new Failure(aboutRun(entry.runId, words + todo), { exitCode });
   }
 
-  async #each(runs: readonly Waiting[], atOnce: number): Promise<number> {
+  /** Continues these runs, some at once. @param codes gets the exit code of each */
+  async #each(runs: readonly Waiting[], { atOnce, codes }: { atOnce: number; codes: Set<number> }): Promise<void> {
     const queue = runs.values();
-    let worst: number = exitCodes.ok;
     const work = async () => {
       for (const run of queue) {
         if (this.session.isInterrupted) {
-          worst = Math.max(worst, this.session.leftCode);
+          codes.add(this.session.leftCode);
           return;
         }
-        const exitCode = await this.#tryResume(run);
-        worst = Math.max(worst, exitCode);
+        codes.add(await this.#tryResume(run));
       }
     };
     await Promise.all(Array.from({ length: atOnce }, work));
-    return worst;
   }
 
   async #tryResume({ entry, isOrphan }: Waiting): Promise<number> {
     try {
       if (!isOrphan) {
         const exitCode = await this.#resume(entry.runId, false);
-        const { isInterrupted, leftCode } = this.session;
-        return isInterrupted && exitCode === leftCode ? leftCode : Math.min(exitCode, exitCodes.failed);
+        const ends: readonly number[] = [exitCodes.ok, exitCodes.waiting, this.session.leftCode];
+        return ends.includes(exitCode) ? exitCode : exitCodes.failed;
       }
       await this.session.dismiss(entry.runId);
       return exitCodes.ok;
@@ -182,14 +183,14 @@ export class Resumption {
 
   async #resume(runId: string, mayAsk: boolean): Promise<number> {
     const record = await loadRecord(this.#store, runId);
-    if (!record) return this.#ended(runId);
+    if (!record) return this.#finish(runId);
     return this.session.carry({ module: await this.#moduleOf(record), work: record, isResumed: true, mayAsk });
   }
 
   /** Reports the result of an ended run again. */
-  async #ended(runId: string): Promise<number> {
+  async #finish(runId: string): Promise<number> {
     const outcome = await this.#store.outcome(runId);
-    if (!outcome) throw unknownRun(runId, this.#store);
+    if (!outcome) throw unknownRunFailure(runId, this.#store);
     return this.session.report({ ...outcome, messages: [] });
   }
 

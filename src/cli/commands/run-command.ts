@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from '../command.ts';
+import type { CliCommand } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { openStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
-import { Session } from './session.ts';
+import { CommandSession } from './session.ts';
 
 /** Runs `pawl run`: one run of an agent, from its prompt to its answer. */
-export const runCommand: Command = async (context) => {
+export const runCommand: CliCommand = async (context) => {
   const { words, runId, store: storeOption } = context.args;
   const [file, prompt] = words;
   if (file === undefined) throw new Failure(`\`pawl run\` needs an agent module: ${PAWL} run <agent module> [prompt]`);
@@ -17,7 +17,7 @@ export const runCommand: Command = async (context) => {
   const invocation = { ...askedOf(module, prompt), runId: runId ?? randomUUID() };
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
-  const session = new Session(context, store);
+  const session = new CommandSession(context, store);
   const exitCode = await session.carry({ module, work: invocation, isResumed, mayAsk: true });
   await session.close();
   return exitCode;

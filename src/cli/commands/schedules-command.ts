@@ -1,6 +1,6 @@
 import type { ListedSchedule } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
@@ -9,7 +9,7 @@ import { table } from '../ui/table.ts';
 import { withStore } from './obstacle.ts';
 
 /** Runs `pawl schedules`: lists the schedules of a store, pauses one, resumes one. */
-export const schedulesCommand: Command = (context) => {
+export const schedulesCommand: CliCommand = (context) => {
   const [verb, id] = context.args.words;
   if (verb === undefined) return list(context);
   if (verb !== 'pause' && verb !== 'resume')

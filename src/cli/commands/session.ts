@@ -17,21 +17,21 @@ import type { RunStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { commandsFor } from '../ui/describe-wait.ts';
-import { exitCodeOf, exitCodes, lineOf, oneLine, pageOf } from '../ui/failure.ts';
-import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
+import { exitCodeOf, exitCodes, lineOf, oneLine, pageOfFailure } from '../ui/failure.ts';
+import { type CommandProgress, type CommandRun, progressFor } from '../ui/progress.ts';
 import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
 import { unknownCalls } from './describe-run.ts';
 import { canRetry, todoForParked } from './obstacle.ts';
-import { type Asked as AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
+import { type AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
 import { allWaits } from './waits/waiting-command.ts';
-import { type Asked, type Forking, refusedIn, type WorkedOn, workOn } from './worked-on.ts';
+import { type AskedWork, type Forking, refusedIn, type WorkedOn, workOn } from './worked-on.ts';
 
 /** One run to complete. */
 interface Job {
   readonly module: AgentModule;
   /** The request, the record of a continued run, or what is forked. */
-  readonly work: (Asked & { readonly runId: string }) | RunCheckpoint | Forking;
+  readonly work: (AskedWork & { readonly runId: string }) | RunCheckpoint | Forking;
   readonly isResumed: boolean;
   /** Whether a person at the terminal is asked when the run waits for one. Not if several runs continue at once. */
   readonly mayAsk: boolean;
@@ -44,8 +44,8 @@ const POLL_MS = 50;
 const LINGER_MS = { withPerson: 86_400_000, without: 50 };
 
 /** Runs agents for a command: makes executors, shows progress, handles Ctrl-C, and reports how each run ended. */
-export class Session {
-  readonly progress: Progress;
+export class CommandSession {
+  readonly progress: CommandProgress;
   readonly #context: CommandContext;
   readonly #store: RunStore;
   readonly #interruption: Interruption;
@@ -94,21 +94,21 @@ export class Session {
     });
     const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
-    if (hasBegun) this.#begun({ runId, agentId: module.agent.id, isResumed, executor });
+    if (hasBegun) this.#sayBegun({ runId, agentId: module.agent.id, isResumed, executor });
     const result = hasBegun ? await this.#endOf(run, { runId, executor, asks }) : await run.result;
     if (!result || result.status === 'waiting') return this.#reportWaiting(executor, runId);
     if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
     return this.report(result);
   }
 
-  #begun(run: BegunRun): void {
+  #sayBegun(run: CommandRun): void {
     this.progress.begun(run);
     const tools = this.#unknown.get(run.runId);
     if (tools) this.progress.unknown({ runId: run.runId, tools });
   }
 
   /** Says which calls may have had their effect: those of this command's own runs after the line with which they begin. */
-  #resumed(executor: Executor, event: Extract<RunEvent, { type: 'run.resumed' }>, isChild: boolean): void {
+  #sayResumed(executor: Executor, event: Extract<RunEvent, { type: 'run.resumed' }>, isChild: boolean): void {
     const { runId } = event;
     const tools = unknownCalls(executor, event);
     if (tools.length === 0) return;
@@ -185,10 +185,10 @@ export class Session {
     }
   }
 
-  /** Whether the store no longer has a record from which the run could continue. */
+  /** Whether the store no longer has a record from which the run could continue, or be forked. */
   async #isGone({ runId, status }: RunResult): Promise<boolean> {
     if (status === 'interrupted') return false;
-    return (await this.#store.load(runId, { ended: status !== 'ok' }).catch(() => undefined)) === null;
+    return (await this.#store.load(runId, { ended: true }).catch(() => undefined)) === null;
   }
 
   /**
@@ -240,13 +240,13 @@ export class Session {
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
       // The command says itself that its run is parked, and what to do. None of its runs has a caller.
-      logger: loggerOf(this.#context.output, 'run.parked', 'budget.shared'),
+      logger: loggerOf(this.#context.output, 'run.parked', 'call.unknown', 'budget.shared'),
       observers: [
         {
           onEvent: (event, run) => {
             this.#waits.onEvent(event);
             this.#ends?.onEvent(event);
-            if (event.type === 'run.resumed') this.#resumed(executor, event, run.origin === 'child');
+            if (event.type === 'run.resumed') this.#sayResumed(executor, event, run.origin === 'child');
             this.progress.onEvent(event, run);
           },
         },
@@ -270,33 +270,41 @@ export class Session {
       if (!args.json) output.printText(textOf(result));
       return exitCodes.ok;
     }
+    const options = `${this.#store.option}${this.#moduleOption}`;
     if (status === 'interrupted' && this.isInterrupted) {
-      const options = `${this.#store.option}${this.#moduleOption}`;
       output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: ${lineFor('resume', [runId], options)}`);
       return this.leftCode;
     }
+    // The run is not over: a supervisor starts the command again.
+    if (isParked || status === 'interrupted') {
+      await this.#reportLeft(result, options);
+      return exitCodes.waiting;
+    }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
-    const line = isParked ? await this.#parkedLine(result) : lineOf(error);
     const instead =
       args.command === 'run' && error?.code === 'CHECKPOINT_CORRUPT'
         ? ', or start the work again under another --run-id'
         : '';
-    output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
-    output.see(pageOf(error));
-    // The run is not over: a supervisor starts the command again.
-    const isLeft = isParked || status === 'interrupted';
-    if (!isRefused && !isLeft && (await canRetry(this.#store, runId))) {
-      const options = `${this.#store.option}${this.#moduleOption}`;
+    output.say(`pawl: ${failed}${lineOf(error)}${instead} (${error?.code ?? status})`);
+    output.see(pageOfFailure(error));
+    if (!isRefused && (await canRetry(this.#store, runId)))
       output.say(`pawl: once the cause is mended, continue it with: ${lineFor('retry', [runId], options)}`);
-    }
-    return args.command === 'run' && isLeft ? exitCodes.waiting : exitCode;
+    return exitCode;
   }
 
-  /** The code of why a run is parked is in its record: the error has only a text. */
-  async #parkedLine({ runId, error }: RunResult): Promise<string> {
+  /** Reports a run that has not ended: it is parked, or was given back. Why it is parked is in its record: the error has only a text. */
+  async #reportLeft({ runId, error, status }: RunResult, options: string): Promise<void> {
+    const { output } = this.#context;
     const entry = await findWaiting(this.#store, runId);
     const code = entry && 'code' in entry ? entry.code : undefined;
-    return oneLine(`${error?.message}; ${todoForParked(code)}`);
+    const isParked = error?.code === 'RUN_PARKED' || entry?.status === 'parked';
+    // These messages name the run, and say what became of it.
+    const head = isParked || error?.code === 'SETUP' ? '' : `run ${oneLine(runId)} is left: `;
+    const line = isParked ? oneLine(`${error?.message}; ${todoForParked(code)}`) : lineOf(error);
+    output.say(`pawl: ${head}${line} (${error?.code ?? status})`);
+    output.see(pageOfFailure(error));
+    if (!isParked)
+      output.say(`pawl: once the cause is mended, continue it with: ${lineFor('resume', [runId], options)}`);
   }
 }
 

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { toNodeListener } from '../../http/node-listener.ts';
 import { type Codec, createExecutor, type Executor } from '../../index.ts';
 import { studioHandler } from '../../studio/index.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { codecFromEnvironment, codecIn, type RunStore } from '../open/open-store.ts';
@@ -14,7 +14,7 @@ import { type Opening, openPage } from '../studio/open-page.ts';
 import { listenHere } from '../studio/server.ts';
 import { openStudioStore } from '../studio/studio-store.ts';
 import { hasToken, studioToken } from '../studio/token.ts';
-import { grantOf, guarded, hostsAt } from '../studio/walls.ts';
+import { grantOf, guardStudio, hostsAt } from '../studio/walls.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
 import { watchParent } from '../ui/parent-watch.ts';
@@ -24,7 +24,7 @@ import { loggerOf } from '../ui/warnings.ts';
 const USUAL_PORT = 4747;
 
 /** Runs `pawl studio`: serves a page on a store until it is stopped. */
-export const studioCommand: Command = async (context) => {
+export const studioCommand: CliCommand = async (context) => {
   const { args, output } = context;
   const port = portOf(args.port, USUAL_PORT);
   const apply = args.apply === undefined ? undefined : folderOf(args.apply);
@@ -46,7 +46,7 @@ export const studioCommand: Command = async (context) => {
       ...(apply === undefined ? {} : { apply: { root: apply } }),
       logger: loggerOf(output),
     });
-    return toNodeListener(guarded(handler));
+    return toNodeListener(guardStudio(handler));
   });
   const url = `http://127.0.0.1:${server.port}/#token=${token}`;
   const facts = { url, port: server.port, store: store.path, write: args.write, apply: apply ?? null };

@@ -19,7 +19,7 @@ import { Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { count, shortened } from '../ui/format.ts';
 
 /** What a run is asked for: an agent has a prompt, a workflow an input. */
-export type Asked = Invocation | WorkflowInvocation<unknown>;
+export type AskedWork = Invocation | WorkflowInvocation<unknown>;
 
 /** A fork to start. */
 export interface Forking {
@@ -44,7 +44,7 @@ export interface WorkedOn {
 export function workOn(
   executor: Executor,
   module: AgentModule,
-  work: (Asked & { readonly runId: string }) | RunCheckpoint | Forking,
+  work: (AskedWork & { readonly runId: string }) | RunCheckpoint | Forking,
 ): Promise<WorkedOn> {
   if ('meta' in work) return continueRun(executor, module, work);
   return 'origin' in work ? startFork(executor, work) : startNewRun(executor, module, work);
@@ -73,7 +73,11 @@ async function startFork(executor: Executor, { origin, runId, options }: Forking
 }
 
 /** Starts a run, or joins the run of the same request. */
-async function startNewRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
+async function startNewRun(
+  executor: Executor,
+  { agent, workflow }: AgentModule,
+  invocation: AskedWork,
+): Promise<WorkedOn> {
   const { actor, result } = await executor.start((workflow ?? agent) as Agent, invocation as Invocation);
   const begun = hasBegun(actor.getSnapshot());
   return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ListedWait, RunCheckpoint } from '../../index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
-import type { Command } from '../command.ts';
+import type { CliCommand } from '../command.ts';
 import { allWaits } from '../commands/waits/waiting-command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore } from '../open/open-store.ts';
@@ -15,7 +15,7 @@ import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodes, Failure } from '../ui/failure.ts';
 import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-journal.ts';
 import { PawlProcess, type ProgressLine } from './child-process.ts';
-import { type Approval, type DemoFacts, type Kill, Narrator } from './narrator.ts';
+import { type DemoApproval, type DemoFacts, type Kill, Narrator } from './narrator.ts';
 
 const RUN_ID = 'demo';
 /** Long enough to watch, and to kill in the middle of a call. */
@@ -23,7 +23,7 @@ const PAUSE_MS = 250;
 const POLL_MS = 5;
 
 /** Runs `pawl demo`: a run is killed twice, waits for an approval without a process, and completes nevertheless. */
-export const demoCommand: Command = async ({ args, output }) => {
+export const demoCommand: CliCommand = async ({ args, output }) => {
   new Interruption(output);
   const stage = setUp();
   const narrator = new Narrator(output, { isSilent: args.json, isVerbose: args.verbose });
@@ -127,7 +127,7 @@ async function struck({ stage, narrator, number, args, isMoment }: Strike): Prom
   await child.kill();
   const cutOff = underWay(readLines(stage.journal)).filter(({ pid }) => pid === child.pid);
   const kill = { pid: child.pid, cutOff, record: await loadRecord(stage.store) };
-  narrator.killed(number, kill);
+  narrator.tellKill(number, kill);
   return kill;
 }
 
@@ -225,7 +225,7 @@ async function listOpenRuns({ store: path }: Stage) {
 }
 
 /** The process that approves the call. It does not run the agent. */
-async function approveWait(stage: Stage, narrator: Narrator, { pid, wait }: Rest): Promise<Approval> {
+async function approveWait(stage: Stage, narrator: Narrator, { pid, wait }: Rest): Promise<DemoApproval> {
   const { id, tool, callId, digest } = wait;
   let state: string | undefined;
   const args = ['approve', RUN_ID, id, '--digest', digest, '--by', 'demo', ...stage.options];

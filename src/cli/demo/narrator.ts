@@ -16,7 +16,7 @@ export interface Kill {
 }
 
 /** A call that waited for an approval while no process had its run. */
-export interface Approval {
+export interface DemoApproval {
   readonly waitId: string;
   readonly tool: string;
   readonly callId: string;
@@ -33,7 +33,7 @@ export interface DemoFacts {
   /** Of the processes that had the run, in order. */
   readonly pids: readonly number[];
   readonly kills: readonly Kill[];
-  readonly approval: Approval;
+  readonly approval: DemoApproval;
   readonly histories: readonly CallHistory[];
   readonly repeated: readonly CallHistory[];
   /** Ids of the `once` calls that a kill interrupted. */
@@ -91,7 +91,7 @@ export class Narrator {
     if (line.type === 'run.ended') this.#detail(`  process ${process}  ended: ${line.status}`);
   }
 
-  killed(process: number, { cutOff, record }: Kill): void {
+  tellKill(process: number, { cutOff, record }: Kill): void {
     if (!this.#isSilent) this.#output.show('');
     const calls = record.openStep?.calls ?? [];
     const effects = new Map(calls.map(({ name, effect }) => [name, effect]));

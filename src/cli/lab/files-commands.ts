@@ -4,14 +4,14 @@ import { diskFiles } from '../../files/file-system.ts';
 import { createExecutor } from '../../index.ts';
 import { exportRuns, importRuns } from '../../lab/index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
-import type { Command } from '../command.ts';
+import type { CliCommand } from '../command.ts';
 import { codecFromEnvironment, openExistingStore, openStore } from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { withoutKeys } from '../ui/own-secrets.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 
 /** Runs `pawl export`: writes recorded runs as lines, to stdout or to a file. */
-export const exportCommand: Command = async ({ args, output }) => {
+export const exportCommand: CliCommand = async ({ args, output }) => {
   const { words, out, decrypt } = args;
   if (words.length === 0) throw new Failure(`\`pawl export\` needs the ids of runs; \`${PAWL} list --all\` lists them`);
   const codec = await codecFromEnvironment();
@@ -45,7 +45,7 @@ function writeLines(path: string, lines: AsyncIterable<string>): Promise<void> {
 }
 
 /** Runs `pawl import`: puts exported runs into a store. */
-export const importCommand: Command = async ({ args, output }) => {
+export const importCommand: CliCommand = async ({ args, output }) => {
   const [file] = args.words;
   if (file === undefined) throw new Failure(`\`pawl import\` needs a file, as \`${PAWL} export --out\` writes it`);
   const store = await openStore(args.store);

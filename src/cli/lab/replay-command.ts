@@ -12,7 +12,7 @@ import {
 } from '../../lab/index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { openExistingStore } from '../open/open-store.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
@@ -21,7 +21,7 @@ import { PAWL, quoted } from '../ui/shell-words.ts';
 import { fileFailure } from './files-commands.ts';
 
 /** Runs `pawl replay`: runs recorded runs again with the agent of a module, and says what differs. */
-export const replayCommand: Command = async ({ args, output }) => {
+export const replayCommand: CliCommand = async ({ args, output }) => {
   const [from] = args.words;
   if (from === undefined || args.agent === undefined)
     throw new Failure(
@@ -78,7 +78,8 @@ function optionsOf({ liveModel, tools, onMiss }: Arguments, module: AgentModule)
     },
     agents: entriesOf<Agent>('agent', agent.subAgents, module),
     skills: entriesOf<Skill>('skill', agent.skills, module),
-    ...(liveModel ? { model: module.models ?? {} } : {}),
+    // An agent may have a model of its own, and its module no other.
+    ...(liveModel ? { model: module.models ?? (() => undefined) } : {}),
     // What is not one of the words is refused by `replay`, with the words.
     ...(tools === undefined ? {} : { tools: tools as 'strict' }),
     ...(onMiss === undefined ? {} : { onMiss: onMiss as 'error' }),

@@ -5,10 +5,14 @@ import { loadModule } from './agent-module.ts';
 import type { RunStore } from './open-store.ts';
 
 /**
- * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model.
+ * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model. What a command does
+ * to a run is in the journal of the run.
  */
-export function controlExecutor(store: RunStore, options: Pick<ExecutorOptions, 'audit' | 'workflows'> = {}): Executor {
-  return createExecutor({ store, ...options });
+export function controlExecutor(
+  store: RunStore,
+  options: Pick<ExecutorOptions, 'agents' | 'audit' | 'migrate' | 'workflows'> = {},
+): Executor {
+  return createExecutor({ store, journal: true, ...options });
 }
 
 /** Loads the workflow of the module that `--agent` names; none without it. */

@@ -24,7 +24,7 @@ const MOST_DAYS = 180;
 const DAY_MS = 86_400_000;
 
 /**
- * Remembers with which agent module this user started each unfinished run: one small file for each, outside of its store. A
+ * Remembers with which agent module this user started each run whose record is kept: one small file for each, outside of its store. A
  * store may come from elsewhere, so nothing in it names code to run. Only this user can write these files; one that others
  * can write is refused.
  */

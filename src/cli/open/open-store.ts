@@ -6,7 +6,7 @@ import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
 import { codecOf } from './codec-export.ts';
 import { openPostgres, postgresListener } from './open-postgres.ts';
-import { identityOf, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
+import { identityOfStore, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
 export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, Pick<SqliteStore, 'storedRows'> {
@@ -101,7 +101,7 @@ async function open(
     await store.close().catch(() => {});
     throw error;
   }
-  return { ...store, path, option, identity: identityOf(place) };
+  return { ...store, path, option, identity: identityOfStore(place) };
 }
 
 /** A reader waits this long for a lock or a server, ms: a person looks at a page meanwhile. */
@@ -119,7 +119,7 @@ export async function openReader(option: string | undefined, codec: Codec | unde
     kind === 'postgres'
       ? await openPostgres(place, { codec, mustExist: false, readMs: READING_MS })
       : sqliteStore({ path, ...reading });
-  return { ...store, path, option: place.option, identity: identityOf(place) };
+  return { ...store, path, option: place.option, identity: identityOfStore(place) };
 }
 
 function isThere({ kind, path }: StorePlace): boolean {

@@ -39,7 +39,7 @@ export function placeOf(option: string | undefined): StorePlace {
 /**
  * Returns a text that identifies a store on this machine, however the user named it: never shown, and without a password.
  */
-export function identityOf({ kind, path, url }: StorePlace): string {
+export function identityOfStore({ kind, path, url }: StorePlace): string {
   if (kind !== 'postgres') return `${kind}:${realPath(path)}`;
   const { hostname, port, pathname, searchParams } = url ?? new URL(path);
   return `postgres:${hostname}:${port || 5432}${pathname}?${searchParams.get('schema') ?? 'pawl'}`;

@@ -20,7 +20,7 @@ export async function findWaiting(store: RunStore, runId: string): Promise<Inter
 }
 
 /** Builds the trees of parent and child runs in an opened store, from its listed runs. */
-export function treeIn(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
+export function treeInStore(store: Pick<RunStore, 'load'>, entries: readonly InterruptedRun[]): RunTree {
   const tree = new RunTree({ load: (runId) => store.load(runId) });
   for (const entry of entries) tree.add(entry);
   return tree;

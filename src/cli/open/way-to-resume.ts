@@ -20,17 +20,17 @@ export function commandToResume(store: Place, agent: string | undefined): (runId
   };
 }
 
-/** Says what continues a run that has its answer: a process, or, without a known module, the program that began it. */
+/** Says what continues a run that has its answer: a process, or a command. */
 export function whatContinues(store: Place, runId: string): string {
   const known = commandToResume(store, undefined)(runId);
   if (known !== undefined) return `the run continues when a process takes it up: ${known}`;
-  return `the run continues when the program that began it takes it up, or with: ${resume(store, runId, SOME_MODULE)}`;
+  return `the run continues when a process that has its agent takes it up, or with: ${resume(store, runId, SOME_MODULE)}`;
 }
 
-/** Returns what continues a run, for the end of a line: a command, or also the program that began it. */
+/** Returns what continues a run, for the end of a line: a command, or also a process that has its agent. */
 export function wayToResume(store: Place, runId: string): string {
   const known = commandToResume(store, undefined)(runId);
-  return known ?? `the program that began it, or ${resume(store, runId, SOME_MODULE)}`;
+  return known ?? `a process that has its agent, or ${resume(store, runId, SOME_MODULE)}`;
 }
 
 function resume({ option }: Place, runId: string, agent?: string): string {

@@ -54,7 +54,7 @@ class Writer {
     this.#calls += 1;
     clearTimeout(this.#idle);
     try {
-      return await methodOf(await this.#opened(), name)?.(...args);
+      return await methodOf(await this.#openOnce(), name)?.(...args);
     } finally {
       this.#calls -= 1;
       if (this.#calls === 0) this.#idle = setTimeout(() => void this.close().catch(() => {}), IDLE_MS).unref();
@@ -68,7 +68,7 @@ class Writer {
     await (await store)?.close();
   }
 
-  #opened(): Promise<RunStore> {
+  #openOnce(): Promise<RunStore> {
     const opening = this.#store ?? this.#open();
     this.#store = opening;
     opening.catch(() => {

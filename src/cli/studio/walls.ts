@@ -13,7 +13,7 @@ type Handler = (request: Request) => Promise<Response>;
  * Refuses requests of other pages with 403: a present `Origin` must be that of the page itself, with the same protocol. There is
  * no proxy before this server. What a browser says in `Sec-Fetch-Site`, the handler checks for all servers.
  */
-export function guarded(handler: Handler): Handler {
+export function guardStudio(handler: Handler): Handler {
   return async (request) => {
     const origin = request.headers.get('origin');
     if (origin === null || origin === new URL(request.url).origin) return handler(request);

@@ -1,5 +1,5 @@
 import type { OptionName } from '../arguments.ts';
-import type { Command } from '../command.ts';
+import type { CliCommand } from '../command.ts';
 
 /** What the table says of a command. Help prints each line of a text as it is here. */
 export interface CommandRow {
@@ -19,7 +19,7 @@ export interface CommandRow {
   /** Command lines that a person can type. */
   readonly examples: readonly string[];
   /** Imports the command at its use: a list needs no executor. */
-  readonly load: () => Promise<Command>;
+  readonly load: () => Promise<CliCommand>;
 }
 
 export const STORE = 'the store; else $PAWL_STORE, else .pawl/runs.db';

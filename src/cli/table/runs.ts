@@ -73,13 +73,13 @@ With --all they are followed by the ended runs whose records the store keeps, th
     takes: '<run id>',
     does: 'one run: its progress, or how it ended',
     about: `Shows a run. If it waits or is live: its steps, its running calls and the commands that it has not processed yet. If it has
-ended: its result. Of a run whose record the store keeps: its phases, its child runs and its cost, and with --audit of
+ended: its result. Under a budget: what it has cost. Of a run whose record the store keeps: its phases and its child runs, and with --audit of
 \`pawl run\` its steps and calls. Of a workflow: the state of its machine, and its timers.`,
     options: {
-      agent: 'the module whose default export is the workflow: it says which events the state takes',
+      agent: 'the module of its agent: whether it can continue the run; of a workflow, which events the state takes',
       store: STORE,
-      json: `{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', pid?, module?, workflow?, record, commands,
-audit? } or { runId, status: 'ended', outcome, audit? }, outcome null if it is kept no more.
+      json: `{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', why: { verdict, reason, code?, needsPerson }, next?,
+pid?, module?, workflow?, record, commands, audit? } next: the command that continues the run. Or { runId, status: 'ended', outcome, audit? }, outcome null if it is kept no more.
 audit: { run, children: [{ run, children }] }`,
     },
     examples: ['pawl show nightly-2026-11-21', 'pawl show nightly-2026-11-21 --json | jq .outcome.output'],
@@ -156,7 +156,8 @@ Importing a module runs its top level. Runs that are live elsewhere or parked do
 by their parent runs; if the top run is gone, they are cancelled, without their agents and without another model call. A
 run that its next start may park continues last, alone.
 
-Exit code 0: all went well, 1: a run failed, or needs a person; \`pawl doctor\` says which before anything is started.`,
+Exit code 0: all went well, 1: a run failed, or cannot be read, 75: none did, and one waits, is parked or was given back; \`pawl doctor\`
+says which before anything is started.`,
     options: {
       store: STORE,
       audit: AUDIT,

@@ -41,6 +41,7 @@ program that starts runs (main.ts). A file without a default export is not impor
 
 Lines that begin with ! need a person. Exit code 1 if there are any, 0 otherwise.`,
     options: {
+      agent: 'one more agent module, as other commands name it',
       store: STORE,
       json: `JSON lines on stdout: { type: 'run', runId, verdict, reason, code?, needsPerson, record? } for each, and
 at the end { type: 'summary', store, records, verdicts, needingPerson }`,
@@ -161,8 +162,8 @@ was no run to replay.`,
   },
   stats: {
     usage: ['pawl stats [--by day|agent|caller] [options]', 'pawl stats --rows [options]'],
-    does: 'totals of the runs that ended, by day, agent or caller; --rows: what fills the store',
-    about: `Sums up the runs that ended with --audit: how many there were and how they ended, steps, tokens, dollars (where a budget
+    does: 'how many runs are live, due, waiting and parked, and totals of those that ended; --rows: what fills the store',
+    about: `Says how many runs of the store have not ended: one read of an index, also of a large store. Then it sums up the runs that ended with --audit: how many there were and how they ended, steps, tokens, dollars (where a budget
 counted them), and working time. Days are those on which runs started, in UTC, and count every run; agents and callers count the
 runs that the store still keeps.
 
@@ -173,7 +174,8 @@ is, and how many are past their time: \`pawl prune\` removes those. It reads who
       by: 'what the totals are of: day (the default), agent or caller',
       since: 'runs that started since then: a date, or how long ago (30m, 12h, 7d)',
       store: STORE,
-      json: `{ store, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }; with --rows
+      json: `{ store, now: { live, due, dueAgeMs, waiting, parked }, by, totals: [{ key, runs, statuses, usage, spend, iterations,
+elapsedMs }] }; with --rows
 { store, rows: [{ kind, rows, bytes?, oldestAt?, firstUntil?, expired }] }`,
     },
     examples: [
@@ -187,7 +189,7 @@ is, and how many are past their time: \`pawl prune\` removes those. It reads who
   studio: {
     does: 'a web page on the store: what runs, what waits for you, and why',
     about: `Serves a web page on the runs of a store, at 127.0.0.1 and ::1 only: what runs, what waits for a person, why a run does not
-continue, what it did and cost. Other processes work on the runs; this one starts and continues none. It reads only, unless
+continue, what it did and cost. Other processes work on the runs. This one starts none, and continues one only by Retry, with --write --agent. It reads only, unless
 --write or --apply is given. The store need not exist yet. Ctrl-C stops it.
 
 The printed address has the token of this store's Studio after the #. It stays the same, so that an open page works again

@@ -7,14 +7,19 @@ export const waitCommands = {
     does: 'what runs wait for: approvals, questions, events, times',
     about: `Lists what runs wait for: an approval, an answer to a question, an event, a time, a child run, or a model that is away. With
 the call and its input, who has voted, when the wait ends by itself, and the commands that answer. With an id: the waits of
-this run and of the runs below it. A run that waits needs no process.`,
+this run and of the runs below it. What needs a person comes first. A run that waits needs no process.`,
     options: {
+      'older-than': 'only waits that began so long ago: 2h, 3d',
       store: STORE,
       json: `{ store, waits: [{ runId, rootRunId, path, agentId, callerId, labels, id, kind, createdAt, dueAt?, step,
 callId?, tool?, input?, … }] }; of an approval { digest, prompt?, detail?, quorum, votes, editable, onExpiry },
 of a question { question, options?, schema? }`,
     },
-    examples: ['pawl waiting', `pawl waiting --json | jq -r '.waits[] | select(.kind == "approval") | .runId'`],
+    examples: [
+      'pawl waiting',
+      'pawl waiting --older-than 1d',
+      `pawl waiting --json | jq -r '.waits[] | select(.kind == "approval") | .runId'`,
+    ],
     load: async () => (await import('../commands/waits/waiting-command.ts')).waitingCommand,
   },
   approve: {
@@ -25,7 +30,7 @@ approval. A call that has changed since is not approved. The first recorded answ
 that has the run continues it within a second, or the next \`pawl resume\` or \`pawl recover\` does.`,
     options: {
       by: 'who approves; needed where several must approve, or the tool checks who may',
-      note: 'a note in the record, for those who read it later',
+      note: 'a note for those who read the decision later: the record and the events keep it, the model does not read it',
       input: 'the input as you change it, if the tool allows that',
       digest: 'that of the wait as you saw it (`pawl waiting`); default: of the wait as it is now',
       store: STORE,
@@ -95,7 +100,7 @@ the machine is. This command starts no run: the process that has the run reads t
       json: "{ runId, type, id, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later",
     },
     examples: [`pawl send refund-42 cancel --data '{ "by": "ada" }' --id click-7`],
-    load: async () => (await import('../commands/waits/send-command.ts')).sendCommand,
+    load: async () => (await import('../commands/waits/send-command.ts')).sendEventCommand,
   },
   park: {
     takes: '<run id> [reason]',

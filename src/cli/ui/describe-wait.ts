@@ -108,6 +108,8 @@ export function sayWaiting(output: Output, { runId, waits, answers, page, resume
     output.say(`when the wait is over, continue with: ${resume}`);
     return;
   }
+  for (const wait of waits)
+    if (isForPerson(wait)) for (const asked of describeWait(wait, Date.now())) output.say(`   ${asked}`);
   output.say(`1. answer with ${answers.length === 1 ? 'this command' : 'one of these commands'}:`);
   for (const command of answers) output.say(`     ${command}`);
   output.say(`   or in a page: ${page}`);

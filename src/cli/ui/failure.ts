@@ -87,7 +87,7 @@ export function lineOf(error: unknown): string {
 }
 
 /** Returns where an error of Pawl is explained; undefined for another one. */
-export function pageOf(error: unknown): string | undefined {
+export function pageOfFailure(error: unknown): string | undefined {
   return pageOfCode(readProperty(error instanceof Failure ? error.cause : error, 'code'));
 }
 

@@ -1,11 +1,21 @@
 import type { Usage } from '../../index.ts';
 import { oneLine } from './control-characters.ts';
 
-const grouped = new Intl.NumberFormat('en-US');
+/**
+ * Formats a number as a text with commas: '1,200'.
+ * The first use of Intl costs a tenth of what a short command computes, and most numbers need no comma.
+ */
+export function grouped(n: number): string {
+  if (Number.isInteger(n) && n >= 0 && n < 1_000) return String(n);
+  thousands ??= new Intl.NumberFormat('en-US');
+  return thousands.format(n);
+}
+
+let thousands: Intl.NumberFormat | undefined;
 
 /** Formats a count with its noun: '1 run', '1,200 runs'. */
 export function count(n: number, one: string, many = `${one}s`): string {
-  return `${grouped.format(n)} ${n === 1 ? one : many}`;
+  return `${grouped(n)} ${n === 1 ? one : many}`;
 }
 
 /** Formats a number of tokens as a short text. */
@@ -46,9 +56,10 @@ export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-const precise = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+let precise: Intl.NumberFormat | undefined;
 
 /** Formats an amount of US dollars. @example dollars(1.5) // '$1.50' */
 export function dollars(usd: number): string {
+  precise ??= new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 4 });
   return `$${precise.format(usd)}`;
 }

@@ -2,6 +2,7 @@ import type { Executor, RunEvent, RunResult, RunSummary } from '../../index.ts';
 import { sayWaiting, type WaitingRun } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './format.ts';
+import { modelFailureIn } from './model-failure.ts';
 import type { Output } from './output.ts';
 import { sayUnknown, type UnknownCalls } from './unknown-calls.ts';
 
@@ -30,8 +31,10 @@ export class LiveProgress {
     this.#draw();
   }
 
-  onEvent({ type }: RunEvent): void {
-    if (type === 'step.done') this.#draw();
+  onEvent(event: RunEvent): void {
+    const failed = modelFailureIn(event);
+    if (failed) this.#output.say(`${this.#output.paint('yellow', '■')} ${failed}`);
+    if (event.type === 'step.done') this.#draw();
   }
 
   ended({ runId, status, iterations, usage }: RunResult): void {

@@ -3,11 +3,12 @@ import { sayWaiting, type WaitingRun } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';
+import { modelFailureIn } from './model-failure.ts';
 import type { Output } from './output.ts';
 import { sayUnknown, type UnknownCalls } from './unknown-calls.ts';
 
 /** A run that has started or resumed. */
-export interface BegunRun {
+export interface CommandRun {
   readonly runId: string;
   readonly agentId: string;
   readonly isResumed: boolean;
@@ -15,8 +16,8 @@ export interface BegunRun {
 }
 
 /** Shows the progress of runs. */
-export interface Progress extends Required<RunObserver> {
-  begun(run: BegunRun): void;
+export interface CommandProgress extends Required<RunObserver> {
+  begun(run: CommandRun): void;
   ended(result: RunResult): void;
   /** A run that was not continued. */
   skipped(runId: string, reason: string): void;
@@ -32,12 +33,15 @@ export interface Progress extends Required<RunObserver> {
  * Returns the display of a command's runs: JSON lines, a live line on a terminal, or plain lines in a pipe.
  * @param store its path
  */
-export function progressFor(output: Output, choice: { readonly json: boolean; readonly store: string }): Progress {
+export function progressFor(
+  output: Output,
+  choice: { readonly json: boolean; readonly store: string },
+): CommandProgress {
   if (choice.json) return jsonProgress(output, choice.store);
   return output.isLive ? new LiveProgress(output) : plainProgress(output);
 }
 
-function plainProgress(output: Output): Progress {
+function plainProgress(output: Output): CommandProgress {
   const begun = new Set<string>();
   // The command line did not start the runs of sub-agents: their steps are shown with their ids.
   const whose = (runId: string) => (begun.has(runId) ? '' : `${oneLine(runId)}: `);
@@ -47,6 +51,8 @@ function plainProgress(output: Output): Progress {
       output.say(`${isResumed ? 'resumed' : 'run'} ${oneLine(runId)}`);
     },
     onEvent: (event) => {
+      const failed = modelFailureIn(event);
+      if (failed) output.say(`${whose(event.runId)}${failed}`);
       if (event.type !== 'step.done') return;
       const { runId, step, tools, usage } = event;
       output.say(`${whose(runId)}step ${step}: ${tally(tools) || 'the answer'}; ${tokens(usage)} so far`);
@@ -64,11 +70,15 @@ function summary(run: Pick<RunResult, 'runId' | 'status' | 'iterations' | 'usage
   return `${run.status} ${oneLine(run.runId)}: ${count(run.iterations, 'step')}, ${tokens(run.usage)}`;
 }
 
-function jsonProgress(output: Output, store: string): Progress {
+function jsonProgress(output: Output, store: string): CommandProgress {
   const print = (line: object) => output.printJson(line);
   return {
     begun: ({ runId, agentId, isResumed }) => print({ type: 'run.started', runId, agentId, store, resumed: isResumed }),
     onEvent: (event) => {
+      if (event.type === 'model.fallback') {
+        const { type, runId, step: iteration, from, to, error, status } = event;
+        return print({ type, runId, iteration, from, to, error, status });
+      }
       if (event.type !== 'step.done') return;
       const { type, runId, step: iteration, tools, usage } = event;
       print({ type, runId, iteration, tools, usage });

@@ -1,5 +1,5 @@
 import { isObject } from '../../values/json.ts';
-import type { Command } from '../command.ts';
+import type { CliCommand } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 
 const USUAL_URL = 'http://127.0.0.1:8080/readyz';
@@ -9,7 +9,7 @@ const ANSWER_MS = 5_000;
 const MAX_CHARS = 10_000;
 
 /** Runs `pawl health`: asks a probe. */
-export const healthCommand: Command = async ({ args, output }) => {
+export const healthCommand: CliCommand = async ({ args, output }) => {
   const given = args.url ?? USUAL_URL;
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (!url || !/^https?:$/.test(url.protocol))

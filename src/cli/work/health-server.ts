@@ -21,7 +21,7 @@ const REQUEST_MS = 5_000;
  * @throws {Failure} if it is neither
  * @example addressOf('8080') // { host: '127.0.0.1', port: 8080 }
  */
-export function addressOf(option: string): Address {
+export function addressOfServer(option: string): Address {
   const cut = option.lastIndexOf(':');
   const [host, port] = [cut < 0 ? '127.0.0.1' : option.slice(0, cut), option.slice(cut + 1)];
   const number = /^\d{1,5}$/.test(port) ? Number(port) : Number.NaN;

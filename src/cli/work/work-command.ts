@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
-import type { Command, CommandContext } from '../command.ts';
+import type { CliCommand, CommandContext } from '../command.ts';
 import { type AgentModule, closeModule, knownBy, limitsIn, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
@@ -12,7 +12,7 @@ import { duration } from '../ui/format.ts';
 import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
-import { type Address, addressOf, serveHealth } from './health-server.ts';
+import { type Address, addressOfServer, serveHealth } from './health-server.ts';
 import { WorkProgress } from './work-progress.ts';
 
 const USUAL_PLACES = 16;
@@ -34,7 +34,7 @@ interface Wishes {
 }
 
 /** Runs `pawl work`: takes due runs of one agent, beside other processes, until it is stopped. */
-export const workCommand: Command = async (context) => {
+export const workCommand: CliCommand = async (context) => {
   const { args, output } = context;
   const [file] = args.words;
   if (file === undefined) throw new Failure(`\`pawl work\` needs an agent module: ${PAWL} work <agent module>`);
@@ -74,7 +74,7 @@ function wishesOf({ args }: CommandContext): Wishes {
   return {
     concurrency,
     drainMs: Math.max(1, lengthOf('drain', args.drain ?? USUAL_DRAIN)),
-    health: args.health === undefined ? undefined : addressOf(args.health),
+    health: args.health === undefined ? undefined : addressOfServer(args.health),
     waitMs: lengthOf('wait-for-store', args.waitForStore ?? USUAL_WAIT),
     limits: {
       concurrency,

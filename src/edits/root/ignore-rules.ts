@@ -4,7 +4,7 @@
  */
 
 /** The most steps of a match. All matches of one question share it. */
-export interface Budget {
+export interface RuleBudget {
   steps: number;
 }
 
@@ -51,7 +51,7 @@ export class IgnoreRules {
    * @param path relative to the folder of the file, without a slash at its end
    * @throws {TooManyStepsError}
    */
-  match(path: string, isFolder: boolean, budget: Budget): 'ignored' | 'included' | undefined {
+  match(path: string, isFolder: boolean, budget: RuleBudget): 'ignored' | 'included' | undefined {
     const whole = bytesOf(path, this.#isFolding);
     const name = whole.subarray(whole.lastIndexOf(SLASH) + 1);
     const found = this.#patterns.findLast((pattern) => {
@@ -77,7 +77,7 @@ function foldedBeyondAscii(text: string): string {
 /** The lower case of an ASCII letter. */
 const folded = (byte: number) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte);
 
-function spend(budget: Budget, steps: number): void {
+function spend(budget: RuleBudget, steps: number): void {
   budget.steps -= steps;
   if (budget.steps < 0) throw new TooManyStepsError('the patterns of .gitignore take too long');
 }
@@ -241,7 +241,7 @@ const classes: Readonly<Record<string, ((byte: number) => boolean) | undefined>>
 };
 
 /** Follows all ways through the pattern at once, byte by byte, and none of them twice. */
-function fits({ elements, least, isExact }: Pattern, text: Buffer, budget: Budget): boolean {
+function fits({ elements, least, isExact }: Pattern, text: Buffer, budget: RuleBudget): boolean {
   if (isExact ? text.length !== least : text.length < least) return false;
   const last = elements.at(-1);
   if (last?.kind === 'byte' && last.byte !== text.at(-1)) return false;

@@ -2,7 +2,7 @@ import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../../files/errors.ts';
 import { isKept } from './paths.ts';
-import type { Place, Root } from './root.ts';
+import type { FilePlace, Root } from './root.ts';
 
 /** The content of a folder and its subfolders, by paths relative to the root. */
 export interface Listing {
@@ -21,7 +21,7 @@ const MAX_NAMES = 20_000;
  * Links, `node_modules`, and files that models may not read are left out. Undefined if there is no such folder.
  */
 export async function listFolder(
-  { path, at, stats }: Place,
+  { path, at, stats }: FilePlace,
   { isOwn, offLimits }: Pick<Root, 'isOwn' | 'offLimits'>,
 ): Promise<Listing | undefined> {
   if (!stats) return undefined;

@@ -2,7 +2,7 @@ import { lstat, readFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { orAbsent, systemCode } from '../../files/errors.ts';
-import { type Budget, IgnoreRules, TooManyStepsError } from './ignore-rules.ts';
+import { IgnoreRules, type RuleBudget, TooManyStepsError } from './ignore-rules.ts';
 import { isSecretPath } from './secret-names.ts';
 
 /** A larger `.gitignore` is not read: its whole folder is then off limits. */
@@ -102,7 +102,7 @@ export class OffLimits {
   }
 
   /** Whether a path, or a parent folder, is ignored: below an ignored folder nothing can be included again. */
-  async #isIgnored(path: string, { isFolder, budget }: { isFolder: boolean; budget: Budget }): Promise<boolean> {
+  async #isIgnored(path: string, { isFolder, budget }: { isFolder: boolean; budget: RuleBudget }): Promise<boolean> {
     const names = path.split('/');
     let rules: readonly FolderRules[] = [];
     for (let i = 0; i < names.length; i++) {
@@ -133,7 +133,7 @@ export class OffLimits {
 function isIgnoredBy(
   all: readonly FolderRules[],
   path: string,
-  { isFolder, budget }: { readonly isFolder: boolean; readonly budget: Budget },
+  { isFolder, budget }: { readonly isFolder: boolean; readonly budget: RuleBudget },
 ): boolean {
   for (const { folder, rules } of all) {
     const verdict = rules.match(folder === '' ? path : path.slice(folder.length + 1), isFolder, budget);

@@ -35,11 +35,11 @@ export function fileInsideRoot(path: unknown): string {
 
 /** Returns the error that refuses a path of a model. @param why the end of the sentence */
 export function refused(path: string, why: string): WriteOutsideRootError {
-  return new WriteOutsideRootError(`${quoted(path)} is refused: ${why}; give a path relative to the root`);
+  return new WriteOutsideRootError(`${quotedPath(path)} is refused: ${why}; give a path relative to the root`);
 }
 
 /** Quotes a path for a message: it may be long, and contain control characters. */
-export function quoted(path: string): string {
+export function quotedPath(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 

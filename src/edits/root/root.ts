@@ -4,10 +4,10 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import { isAbsent, orAbsent, systemCode } from '../../files/errors.ts';
 import { WriteFailedError, WriteOutsideRootError } from '../errors.ts';
 import { OffLimits } from './off-limits.ts';
-import { fileInsideRoot, insideRoot, plainName, quoted, refused } from './paths.ts';
+import { fileInsideRoot, insideRoot, plainName, quotedPath, refused } from './paths.ts';
 
 /** A place inside the root, and what was there at the check. */
-export interface Place {
+export interface FilePlace {
   /** Relative to the root, with forward slashes; '' is the root. */
   readonly path: string;
   /** Its path on this machine. */
@@ -47,23 +47,23 @@ export class Root {
       const isOwn = checkpoint === undefined ? () => false : await ownFilesIn(at, checkpoint);
       if ((await lstat(at)).isDirectory()) return new Root(at, isOwn, await OffLimits.of(at));
     } catch (cause) {
-      throw new WriteFailedError(`the root ${quoted(root)} cannot be used; use a folder that exists`, { cause });
+      throw new WriteFailedError(`the root ${quotedPath(root)} cannot be used; use a folder that exists`, { cause });
     }
-    throw new WriteFailedError(`the root ${quoted(root)} is not a folder; use a folder that exists`);
+    throw new WriteFailedError(`the root ${quotedPath(root)} is not a folder; use a folder that exists`);
   }
 
   /**
    * A file, or the place of a new one.
    * @throws {WRITE_OUTSIDE_ROOT} if the path leads elsewhere, through a link, or to something that is not a regular file
    */
-  async file(path: unknown): Promise<Place> {
+  async file(path: unknown): Promise<FilePlace> {
     const place = await this.#find(fileInsideRoot(path));
     if (place.stats && !place.stats.isFile()) throw refused(place.path, 'there is no regular file at that place');
     return place;
   }
 
   /** Finds a folder of the root. @throws {WRITE_OUTSIDE_ROOT} as for a file */
-  async folder(path: unknown): Promise<Place> {
+  async folder(path: unknown): Promise<FilePlace> {
     const place = await this.#find(insideRoot(path));
     if (place.stats && !place.stats.isDirectory()) throw refused(place.path, 'it is a file, not a folder');
     return place;
@@ -77,7 +77,9 @@ export class Root {
   async checkAllowed(path: string, isFolder = false): Promise<void> {
     const reason = await this.offLimits.reason(path, isFolder);
     if (reason === undefined) return;
-    throw new WriteOutsideRootError(`${quoted(path)} is off limits: ${reason}. Models can neither read nor write it`);
+    throw new WriteOutsideRootError(
+      `${quotedPath(path)} is off limits: ${reason}. Models can neither read nor write it`,
+    );
   }
 
   /**
@@ -89,7 +91,7 @@ export class Root {
     return place.stats && bytesAt(place);
   }
 
-  async #find(path: string): Promise<Place> {
+  async #find(path: string): Promise<FilePlace> {
     if (this.isOwn(path)) throw refused(path, 'it has the answers, and is not accessible to models');
     const names = path === '' ? [] : path.split('/');
     let at = this.at;
@@ -98,7 +100,7 @@ export class Root {
       if (!stats?.isDirectory()) throw refused(path, 'a name before the last is a file, not a folder');
       at = join(at, name);
       stats = await orAbsent(lstat(at));
-      if (stats?.isSymbolicLink()) throw refused(path, `${quoted(name)} is a link, and links are not followed`);
+      if (stats?.isSymbolicLink()) throw refused(path, `${quotedPath(name)} is a link, and links are not followed`);
       if (!stats) break;
     }
     return { path, at: join(this.at, path), stats };
@@ -109,12 +111,12 @@ export class Root {
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** A file that has become a link or a pipe since the check is not read. */
-async function bytesAt({ path, at }: Place): Promise<Buffer | undefined> {
+async function bytesAt({ path, at }: FilePlace): Promise<Buffer | undefined> {
   try {
     const file = await open(at, flags);
     try {
       const { size } = await file.stat();
-      if (size > MAX_BYTES) throw new RangeError(`${quoted(path)} is larger than ${MAX_BYTES >> 20} MB`);
+      if (size > MAX_BYTES) throw new RangeError(`${quotedPath(path)} is larger than ${MAX_BYTES >> 20} MB`);
       return await file.readFile();
     } finally {
       await file.close();

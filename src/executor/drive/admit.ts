@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import type { JournalEvent } from '../../run/journal/reader.ts';
 import { okOrThrow, type RunResult } from '../../run/result.ts';
-import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
+import { hasCode, readProperty } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { Workflow } from '../../workflow/workflow.ts';
@@ -24,7 +24,7 @@ interface Admitting {
  * and reports again that it is due.
  * @throws {TypeError} for a wrong call, and nothing else
  */
-export async function admit(admitting: Admitting, agent: Agent | Workflow, call: StartCall): Promise<Run> {
+export async function admitRun(admitting: Admitting, agent: Agent | Workflow, call: StartCall): Promise<Run> {
   const first = await startRun(admitting.services, agent, call);
   if (first.accepted === 'refused' || first.accepted === 'ended') return first;
   await report(admitting.services, first);
@@ -120,7 +120,7 @@ function followSignal({ config }: ExecutorServices, run: Run, { signal, ended }:
   const cancel = () => {
     if (isShutdown(readProperty(signal, 'reason'))) return;
     run.cancel('the caller aborted the run').catch((error: unknown) => {
-      config.warn('run.cancel.failed', { runId: run.runId, error: toErrorData(error) });
+      config.warn('run.cancel.failed', { runId: run.runId, error });
     });
   };
   if (signal.aborted) {

@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { interruptedRun } from '../../record/interrupted.ts';
-import { mayBeChild, type Place } from '../../record/run-tree.ts';
-import { type Verdict, verdictOf } from '../../record/verdict.ts';
+import { mayBeChild, type TreePlace } from '../../record/run-tree.ts';
+import { type RunVerdict, verdictOfRun } from '../../record/verdict.ts';
 import { staysParked } from '../../run/fields.ts';
 import type { RunResult } from '../../run/result.ts';
 import { isKeepingOutcomes } from '../../store/capabilities.ts';
@@ -127,17 +127,17 @@ async function readEnd({ store, runId }: Around): Promise<Driven> {
 }
 
 /** Why a run is not started; undefined: it is. Who owns it, only its claim can say. */
-function verdictIn({ services }: Around, record: RunCheckpoint, place: Place | undefined): Verdict | undefined {
+function verdictIn({ services }: Around, record: RunCheckpoint, place: TreePlace | undefined): RunVerdict | undefined {
   if (record.hosted) {
     const reason = 'a machine of a host continues it';
     return { verdict: 'skipped', reason, code: 'RUN_OWNED_ELSEWHERE', needsPerson: true };
   }
   const agent = agentFor(services, record.meta.agentId) ? 'found' : 'missing';
-  const verdict = verdictOf({ entry: interruptedRun(record), asker: services.owner, agent, place });
+  const verdict = verdictOfRun({ entry: interruptedRun(record), asker: services.owner, agent, place });
   return 'need' in verdict ? undefined : verdict;
 }
 
-function refused(around: Around, { verdict, code }: Verdict): Driven {
+function refused(around: Around, { verdict, code }: RunVerdict): Driven {
   if (verdict === 'parked') return parked(around, code);
   // Only the machine of the host continues it.
   if (verdict === 'skipped' && code === 'RUN_OWNED_ELSEWHERE') return stuck(around, code, false);

@@ -5,7 +5,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { RunNotFoundError, ShutdownError } from '../../values/errors.ts';
 import { noUsage } from '../../values/usage.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { endOf } from '../services/event-feeds.ts';
+import { endOfFeed } from '../services/event-feeds.ts';
 
 /** The pauses between two looks at one run. */
 const pause: Backoff = { firstMs: 100, factor: 1.5, maxMs: 10_000 };
@@ -38,7 +38,7 @@ export class FollowedRuns {
 
   constructor(services: ExecutorServices) {
     this.#services = services;
-    services.registry.onLeave = (run) => this.#left(run);
+    services.registry.onLeave = (run) => this.#forget(run);
   }
 
   /** Resolves when the run has ended, in any process; or `interrupted` at the shutdown of this executor. Never rejects. */
@@ -73,7 +73,7 @@ export class FollowedRuns {
   }
 
   /** A run is live here no more. */
-  #left(run: ActiveRun): void {
+  #forget(run: ActiveRun): void {
     const followed = this.#followed.get(run.runId);
     if (!followed) return;
     void run.life.ended.promise.then((result) => {
@@ -142,7 +142,7 @@ export class FollowedRuns {
       this.#isFailing = false;
       if (result && !registry.live(runId)) this.#resolve(followed, result);
     } catch (error) {
-      if (!this.#isFailing) config.warn('admission.follow.failed', { runId, error: toErrorData(error) });
+      if (!this.#isFailing) config.warn('admission.follow.failed', { runId, error });
       this.#isFailing = true;
     }
   }
@@ -157,7 +157,7 @@ export class FollowedRuns {
 /** How a run ended; undefined: it has a record, and has not ended. */
 async function endIn(store: CheckpointStore, runId: string): Promise<RunResult | undefined> {
   if (await store.load(runId, { messages: false })) return undefined;
-  const outcome = await endOf(store, runId);
+  const outcome = await endOfFeed(store, runId);
   if (outcome) return { ...withoutId(outcome as RunOutcome), messages: [] };
   const gone = new RunNotFoundError(`run ${runId} has ended, and its store keeps no outcome of it`);
   return unknownEnd(runId, toErrorData(gone));

@@ -1,4 +1,4 @@
-import { isCut, noAnswer, requestsOf } from '../../model/answer.ts';
+import { isCutAnswer, noAnswer, requestsOf } from '../../model/answer.ts';
 import type { callModel, ModelRequest } from '../../model/call.ts';
 import { noteSpent, spentBy } from '../../model/failed-call-usage.ts';
 import { failureOf, isTooLong } from '../../model/failure.ts';
@@ -46,7 +46,8 @@ export function askModel(asked: Asked): Promise<ModelReply> {
   begin(undefined);
   // Thousands of runs wait in a first request: what only a further one needs is made when it is needed.
   return call(model, request).then(
-    (reply) => (reply.isPaused || (onCutAnswer !== 'accept' && isCut(reply)) ? new Asking(asked).whole(reply) : reply),
+    (reply) =>
+      reply.isPaused || (onCutAnswer !== 'accept' && isCutAnswer(reply)) ? new Asking(asked).whole(reply) : reply,
     (error: unknown) => new Asking(asked).whole(undefined, error),
   );
 }
@@ -77,7 +78,7 @@ class Asking {
       if (next.isPaused) {
         if (pauses++ >= this.#asked.maxPauses) throw noAnswer('the provider paused its reply too often', 1);
         this.#added = [whole.message];
-      } else if (isCut(whole) && this.#asked.onCutAnswer === 'continue' && rests++ < MAX_RESTS) {
+      } else if (isCutAnswer(whole) && this.#asked.onCutAnswer === 'continue' && rests++ < MAX_RESTS) {
         this.#added = [whole.message, userText(REST)];
       } else return whole;
       const rest = await this.#rest(whole);
@@ -147,7 +148,7 @@ class Asking {
 
   /** Returns the reply. @throws {ANSWER_CUT} if it is cut, and a cut answer must fail */
   #checked(reply: ModelReply): ModelReply {
-    if (this.#asked.onCutAnswer !== 'fail' || !isCut(reply)) return reply;
+    if (this.#asked.onCutAnswer !== 'fail' || !isCutAnswer(reply)) return reply;
     this.#retries.onSpent?.(reply.usage);
     const error = new AnswerCutError("the model's answer reached its length limit (onCutAnswer is 'fail')");
     throw Object.assign(error, { finishReason: 'length' });

@@ -1,15 +1,16 @@
 import type { ModelCallInput } from '../../../machines/actors.ts';
 import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
-import { callModel, type ModelRequest } from '../../model/call.ts';
+import type { ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
-import { failureOf, isSetupFailure, statusOf } from '../../model/failure.ts';
+import { failureOf, isSetupFailure, statusOfError } from '../../model/failure.ts';
+import type { CallModel } from '../../model/given-calls.ts';
 import { Lineup } from '../../model/lists/lineup.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import { allMessagesOf, effectsIn, ownFrom, type Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
-import { retryOf } from '../../run/waits/model-waits.ts';
+import { retryWaitOf } from '../../run/waits/model-waits.ts';
 import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
 import { systemClock } from '../../values/clock.ts';
@@ -21,6 +22,7 @@ import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
 import { enterAnswer, keyOf, makerOf } from '../../values/message-mark.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
+import { callTraced } from '../host/tracing.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { isHandleSpared, sparingHandle } from '../run/record/recording.ts';
 import { hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
@@ -62,7 +64,7 @@ function lineupOf({ services, progress, runId }: ActiveRun, models: readonly Loo
     last: answer && models.find(({ name, key }) => name === makerOf(answer) && key === keyOf(answer)),
     isResting: ({ model }) => modelRests.isResting(model),
     clock: config.clock,
-    onThrow: (error) => config.warn('callback.threw', { runId, what: "a list's `when`", error: toErrorData(error) }),
+    onThrow: (error) => config.warn('callback.threw', { runId, what: "a list's `when`", error }),
   });
 }
 
@@ -118,7 +120,7 @@ class Turn {
     this.#run.publish({ type: 'step.started', step });
     try {
       const { view } = this.#loop;
-      cost.shorter = view && (await this.#shortened(view));
+      cost.shorter = view && (await this.#shorten(view));
       const askedAt = clock.monotonic();
       const reply = await this.#ask(step);
       const ms = clock.monotonic() - askedAt - (this.#limit?.heldMs ?? 0);
@@ -164,7 +166,7 @@ class Turn {
     const { clock, random, defaults, onModelOutage } = services.config;
     const { iteration, phase } = this.#input;
     const failure = { ...kind, at: clock.now(), random: random() };
-    const [step, previous] = [iteration + 1, retryOf(progress)];
+    const [step, previous] = [iteration + 1, retryWaitOf(progress)];
     const turn: FailedTurn = {
       ...{ error, failure, step, isDurable, previous },
       id: waitIdOf([runId, 'retry', step, failure.at, previous?.failures ?? 0]),
@@ -269,7 +271,7 @@ class Turn {
         if (isOver) throw error;
         const to = lineup.next(error);
         if (to === undefined) throw lineup.failure;
-        const status = statusOf(error);
+        const status = statusOfError(error);
         this.#run.publish({
           ...{ type: 'model.fallback', step, attempt: lineup.attempt, from: from.name, to: to.name },
           error: toErrorData(error, 'MODEL'),
@@ -292,24 +294,15 @@ class Turn {
 
   #askOne(step: number, request: ModelRequest): Promise<ModelReply> {
     const run = this.#run;
+    const call: CallModel = (...asked) => callTraced(run, { step }, asked);
     return askModel({
-      ...{ model: this.#asked.model, request, retries: () => this.#retries(step), call: this.#calling(step) },
+      ...{ model: this.#asked.model, request, retries: () => this.#retries(step) },
+      call: this.#limit?.limiting(call) ?? call,
       onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
       maxPauses: run.agent.maxSteps ?? run.services.config.defaults.maxSteps,
       begin: (standing) => run.replies.begin(step, standing),
-      shorten: () => this.#shortenedAgain(),
+      shorten: () => this.#shortenAgain(),
     });
-  }
-
-  /** Each request of a traced run has a span. */
-  #calling(step: number): typeof callModel {
-    const run = this.#run;
-    const { tracing } = run.services.config;
-    const limited = (call: typeof callModel) => this.#limit?.limiting(call) ?? call;
-    if (!tracing) return limited(callModel);
-    const { provider, modelId } = this.#asked.model;
-    const call = { kind: 'model', run: run.observed, step, provider, modelId } as const;
-    return limited((model, request) => tracing.enter(call, () => callModel(model, request)));
   }
 
   #retries(step: number): RetryOptions {
@@ -320,7 +313,7 @@ class Turn {
       signal: run.signal,
       clock,
       // Each wake is one attempt.
-      attempts: progress && retryOf(progress) ? 1 : this.#attempts(),
+      attempts: progress && retryWaitOf(progress) ? 1 : this.#attempts(),
       answerAttempts: defaults.modelAttempts,
       withinMs: defaults.modelRetryMs,
       random,
@@ -342,18 +335,20 @@ class Turn {
     retryAfterMs > LONGEST_ASKED_MS && this.#lineup?.hasNext(error) === true;
 
   /** The stored history stays whole; the model may get a shorter one. */
-  #shortened(view: CompactedView): Promise<readonly Message[]> {
+  #shorten(view: CompactedView): Promise<readonly Message[]> {
     return view.messagesFor(this.#input.transcript.slice(), this.#viewed);
   }
 
   get #viewed(): ViewedCall {
     const { tier, lastInputTokens } = this.#loop;
     const { progress, signal } = this.#run;
-    return { tier, model: this.#asked.model, signal, lastInputTokens, ownFrom: progress && ownFrom(progress) };
+    const step = this.#input.iteration + 1;
+    const ask: CallModel = (...asked) => callTraced(this.#run, { step, purpose: 'compactor' }, asked);
+    return { tier, model: this.#asked.model, signal, ask, lastInputTokens, ownFrom: progress && ownFrom(progress) };
   }
 
   /** The provider found the history too long: its window is smaller than was thought. */
-  async #shortenedAgain(): Promise<readonly Message[] | undefined> {
+  async #shortenAgain(): Promise<readonly Message[] | undefined> {
     this.#cost.shorter = await this.#loop.view?.shorterFor(this.#input.transcript.slice(), this.#viewed);
     return this.#cost.shorter && this.#asked.requests.of(this.#cost.shorter);
   }

@@ -16,7 +16,7 @@ import type { ActiveRun } from '../run/active-run.ts';
 import { isStoredHere } from '../run/record/setup-fault.ts';
 
 /** Makes one tool call, with lease check and middleware, and returns one result for the model, or a wait. Never rejects. */
-export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
+export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
   const input = asAllowed(given);
   const { callId, name, effect, attempt, input: args } = input.call;
   const { services } = run;
@@ -40,15 +40,8 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
       run.publish(isLate ? { ...event, isLate } : event);
     };
     run.publish({ type: 'tool.started', step, callId, name, effect, input: args, attempt });
-    const environment = { ...environmentOf(run, input), ...stopSignalOf(run, callId) };
-    const around = aroundTool(run, input);
-    const call = () =>
-      runTool(toolbox?.tools.get(name), input.call, {
-        ...environment,
-        ...(around ? { around } : {}),
-        onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
-        onLate: (output) => done(output, true),
-      });
+    const environment = environmentOf(run, input, (output) => done(output, true));
+    const call = () => runTool(toolbox?.tools.get(name), input.call, environment);
     const { tracing } = services.config;
     const traced = tracing && ({ kind: 'tool', run: run.observed, step, callId, name, effect } as const);
     const result = await (traced ? tracing.enter(traced, call) : call());
@@ -74,12 +67,12 @@ function outcomeUnknown(name: string, why: string): ErrorData {
 }
 
 /** A call of a workflow ends also when the machine leaves the state that made it. */
-function stopSignalOf(run: ActiveRun, callId: string): { readonly signal?: AbortSignal } {
-  if (!isWorkflow(run.agent)) return {};
+function signalOf(run: ActiveRun, callId: string): AbortSignal {
+  if (!isWorkflow(run.agent)) return run.signal;
   const controller = new AbortController();
   run.resources.callSignals ??= new Map();
   run.resources.callSignals.set(callId, controller);
-  return { signal: AbortSignal.any([run.signal, controller.signal]) };
+  return AbortSignal.any([run.signal, controller.signal]);
 }
 
 /** Whether the run stops, or its slice is over. */
@@ -186,25 +179,28 @@ function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['arou
 }
 
 /** The environment of a call. The tallies are live: they are read when the tool reads them. */
-function environmentOf(run: ActiveRun, { call, meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
+function environmentOf(run: ActiveRun, input: ToolCallInput, onLate: (output: ToolOutput) => void): ToolEnvironment {
+  const { call, meta, inputs, transcript } = input;
+  const { callId, name } = call;
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults, onUnknownOutcome } = run.services.config;
   return {
     parksUnknown: () => onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run),
     context: {
       runId: run.runId,
-      get idempotencyKey() {
-        return idempotencyKeyOf(run.born, call);
-      },
+      idempotencyKey: () => idempotencyKeyOf(run.born, call),
       invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs: inputs.value },
-      get runState() {
+      runState: () => {
         const { iteration, usage, transcript: messages } = run.actor.getSnapshot().context.progress;
         return { iteration, usage, messages: messages.length };
       },
     },
     transcript: () => transcript.slice(),
-    signal: run.signal,
+    signal: signalOf(run, callId),
     clock,
     timeoutMs: defaults.toolTimeoutMs,
+    around: aroundTool(run, input),
+    onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
+    onLate,
   };
 }

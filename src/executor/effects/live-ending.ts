@@ -12,7 +12,7 @@ import { type Checkpointer, keeperOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
+import { hasCode, hasTrait } from '../../values/error-data.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { sendRecorded } from '../run/outbox.ts';
 import { forgetClaim } from '../run/record/acquire.ts';
@@ -133,7 +133,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
   try {
     await onOutcome?.(outcome);
   } catch (error) {
-    warn('outcome.delivery.failed', { runId: run.runId, error: toErrorData(error) });
+    warn('outcome.delivery.failed', { runId: run.runId, error });
     noticeUndelivered(run.services.config, outcome);
     // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run. A store that
     // keeps which ends are delivered ends the run all the same.

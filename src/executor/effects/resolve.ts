@@ -3,7 +3,7 @@ import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { nextAttempt, previousAttempt } from '../../run/attempt.ts';
 import { isPassingRefusal } from '../../run/finalize.ts';
-import { callOf, type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
+import { type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress, type ToolFacts } from '../../run/progress.ts';
@@ -15,6 +15,8 @@ import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts
 import { joined, type Toolbox, toolboxOf } from '../../tool/toolbox.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, NotDurableError, RunSlicedError, ShutdownError } from '../../values/errors.ts';
+import { programOf } from '../../workflow/program.ts';
+import { restOf } from '../../workflow/view.ts';
 import { asError } from '../host/guard.ts';
 import type { TracedRun } from '../host/tracing.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -23,11 +25,11 @@ import { RunCommandTarget } from '../run/command-target.ts';
 import { withFittingInput } from '../run/fitting.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
-import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/record/acquire.ts';
+import { acquireRun, carriedRecord, giveUpClaim, returnRun, uncounted } from '../run/record/acquire.ts';
 import { checkpointerOf, finalizeHandle, firstSave, isStoreRefusal } from '../run/record/recording.ts';
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { faultFields, followSetup, hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
-import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
+import { identifiedBy, infoOf, limitsOfRun, metaOf, startOfCall } from '../run/run-info.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
@@ -94,17 +96,17 @@ async function resolveRun(run: ActiveRun, fresh: Progress): Promise<Resolution> 
 
   const found = await withThread(run, await acquireRun(run, restAgain));
   if (found.outcome) {
-    await releaseClaim(run, uncounted(run));
+    await giveUpClaim(run, uncounted(run));
     return { kind: 'answered', output: keptAnswer(found.outcome) };
   }
-  const limits = limitsOf(run);
+  const limits = limitsOfRun(run);
   const record = found.record ?? carriedRecord(run);
   const given = options.resume && enterResume(options.resume);
   // The record is newer than the state that the host gives, and its calls must not be made again.
   const resume = found.record || !given ? record && toResumeState(record) : given;
   const named = identifiedBy(record, fresh, given);
   const begun = traced(run, found.record ? { ...named, meta: metaOf(fresh, found.record) } : named);
-  if (found.record && found.isResting) return resting(begun, found.record);
+  if (found.record && found.isResting) return resting(run, begun, found.record);
   if (found.record && seed.isAdmission) return leaveAdmitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
   run.startFacts.starts = found.attempts;
@@ -179,10 +181,9 @@ function traced({ services, runId, agent }: ActiveRun, progress: Progress): Prog
 
 /** The running call of another run that begins this one. */
 function callAbove({ registry }: ActiveRun['services'], { runId, callId }: ParentCall): TracedRun['parent'] {
-  const { trace, attempt, openStep } = registry.live(runId)?.progress ?? {};
-  const call = openStep && callOf(openStep, callId);
-  if (trace === undefined || !attempt || !call) return undefined;
-  return { trace, runId, attempt: attempt.number, callId, callAttempt: call.attempt };
+  const trace = registry.live(runId)?.progress?.trace;
+  const start = startOfCall(registry, { runId, callId });
+  return trace === undefined || !start ? undefined : { trace, runId, callId, ...start };
 }
 
 /** Refuses a start that can do nothing. @throws the reason */
@@ -214,13 +215,14 @@ function equipRecording(run: ActiveRun, checkpointer: Checkpointer | null, seq =
 }
 
 /** Nothing has changed since the run rests: its result is again that it waits. */
-function resting(begun: Progress, record: RunCheckpoint): Resolution {
-  return { kind: 'answered', output: waitingOutput(resumeProgress(begun, toResumeState(record))) };
+function resting({ agent }: ActiveRun, begun: Progress, record: RunCheckpoint): Resolution {
+  const progress = resumeProgress(begun, toResumeState(record));
+  return { kind: 'answered', output: waitingOutput(progress, { rest: restOf(programOf(agent), progress)?.text }) };
 }
 
 /** Leaves a run that is stored and due. For the other starts of this process it is one that was interrupted here. */
 async function leaveAdmitted(run: ActiveRun, progress: Progress, how: 'started' | 'resumed'): Promise<Resolution> {
-  await releaseClaim(run, uncounted(run));
+  await giveUpClaim(run, uncounted(run));
   run.life.admit(how);
   const error = toErrorData(new RunSlicedError(`run ${run.runId} is admitted, and due`));
   const left = { status: 'interrupted', error } as const;
@@ -347,6 +349,7 @@ function noteUnknown(run: ActiveRun, { calls }: OpenStep, step: number): void {
   run.startFacts.unknown = unknown;
   for (const { callId, name: tool, attempt } of unknown) {
     const noticeId = `${runId}:unknown:${callId}:${attempt}`;
+    services.config.warn('call.unknown', { runId, agentId: agent.id, callId, tool });
     services.config.notices.give({ kind: 'unknown-outcome', noticeId, runId, agentId: agent.id, callId, tool });
   }
 }

@@ -9,6 +9,8 @@ import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs, pause } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
+import { programOf } from '../../workflow/program.ts';
+import { restOf } from '../../workflow/view.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { forgetClaim } from '../run/record/acquire.ts';
 import { isDriven } from '../run/slice.ts';
@@ -33,11 +35,15 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
     await pause(pauseMs, clock, run.signal);
     if (!isWaiting()) continue;
     const left = await tryToLeave(run, isWaiting, failures === 0);
-    if (left === 'left')
-      return { cause: toErrorData(new RunWaitsError(waitingText(run.runId, run.progress?.waiting?.waits ?? []))) };
+    if (left === 'left') return { cause: toErrorData(new RunWaitsError(waitingFor(run))) };
     failures = left === 'failed' ? failures + 1 : 0;
   }
   return new Promise(() => {});
+}
+
+function waitingFor({ runId, agent, progress }: ActiveRun): string {
+  const rest = progress && restOf(programOf(agent), progress);
+  return waitingText(runId, progress?.waiting?.waits ?? [], rest?.text);
 }
 
 /** Returns whether a run can wait without a process: its store knows when it is due, and nothing else has to continue it. */
@@ -61,9 +67,9 @@ async function tryToLeave(run: ActiveRun, isWaiting: () => boolean, isFirst: boo
   const { inbox } = services;
   const { persisted, requested } = run.actor.getSnapshot().context;
   // The store gets to know a wait for an event once it is recorded: one that is recorded from here on is too late for this try.
-  if (persisted < requested || !(await run.waits.said())) return 'kept';
+  if (persisted < requested || !(await run.waits.tellStore())) return 'kept';
   await inbox.look();
-  await inbox.delivered(runId);
+  await inbox.settleDelivered(runId);
   const { context } = run.actor.getSnapshot();
   // A command that was seen and not taken is read again by each look: after one that failed it may be unread.
   if (inbox.hasFailed || inbox.isDelivering(runId)) return 'kept';
@@ -90,7 +96,7 @@ async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Prom
     return left;
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) run.loseLease(error);
-    else if (isFirst) services.config.warn('run.suspend.failed', { runId, error: toErrorData(error) });
+    else if (isFirst) services.config.warn('run.suspend.failed', { runId, error });
     return 'failed';
   }
 }

@@ -9,10 +9,12 @@ import { waitsOf } from '../../run/waits/wait-rules.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
+import { programOf } from '../../workflow/program.ts';
+import { restOf } from '../../workflow/view.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { tellParked } from '../run/oversight.ts';
-import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
-import { endRun } from '../run/record/end-run.ts';
+import { forgetClaim, giveUpClaim, uncounted, withdraw } from '../run/record/acquire.ts';
+import { endActiveRun } from '../run/record/end-run.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { isHandleSpared } from '../run/record/recording.ts';
 import { leftByBudget, leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
@@ -21,7 +23,7 @@ import { forwardCancel } from '../run/waits/left-run.ts';
 import { announceEnd, closeAudit, liveEnding, saveLeft } from './live-ending.ts';
 
 /** Waits until no work of the run's end is running any more; may never resolve. */
-export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
+export const settleAtLast = async (run: ActiveRun): Promise<void> => run.life.settledAtLast;
 
 /**
  * Ends a run in this process: finalises its record, delivers its outcome, releases its claim, closes its audit. Its time is
@@ -39,7 +41,7 @@ async function settleRun(run: ActiveRun, input: SettleInput): Promise<RunOutput>
   await run.life.leaving;
   if (run.life.hasLeft) {
     if (input.cause?.code === 'CANCELLED') await forwardCancel(run, input.cause.message);
-    return waitingOutput(input.progress, run.checkpointing.saveErrors);
+    return waitingFor(run, input.progress);
   }
   const outcome = outcomeFor(run, input);
   try {
@@ -49,13 +51,15 @@ async function settleRun(run: ActiveRun, input: SettleInput): Promise<RunOutput>
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return loseRun(run, outcome, error);
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
-    warn('checkpoint.close.failed', { runId: run.runId, step, error: toErrorData(error) });
+    warn('checkpoint.close.failed', { runId: run.runId, step, error });
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
   void run.services.outlive(withdraw(run, input.progress.outcome && uncounted(run)));
-  return isWaitingStop(run, input)
-    ? waitingOutput(input.progress, run.checkpointing.saveErrors)
-    : outputOf(run, outcome);
+  return isWaitingStop(run, input) ? waitingFor(run, input.progress) : outputOf(run, outcome);
+}
+
+function waitingFor({ agent, checkpointing: { saveErrors } }: ActiveRun, progress: Progress): RunOutput {
+  return waitingOutput(progress, { saveErrors, rest: restOf(programOf(agent), progress)?.text });
 }
 
 /** A host may stop a run that waits, with the cause of one that rests: its record is left like that of any stopped run. */
@@ -74,7 +78,7 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
     await end(run, input, outcome);
     run.endFacts.isDelivered = true;
   }
-  await releaseClaim(run);
+  await giveUpClaim(run);
   if (input.cause?.code === 'SETUP') pauseAgent(run);
   if (input.outcome === 'leave-running') tellLeft(run);
 }
@@ -95,7 +99,7 @@ function tellLeft({ slice, endFacts, parent, seed, isDurable, runId, services }:
 async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Promise<void> {
   const left = leftBy(run, progress, cause);
   run.endFacts.left = left;
-  await leave(run, left, cause);
+  await leaveLive(run, left, cause);
   if (left.parked) tellParked(run, left.parked, left);
   await run.journal?.flush();
 }
@@ -110,7 +114,7 @@ function leftBy(run: ActiveRun, progress: Progress, cause: ErrorData | undefined
  * Saves the newest state of a run that this process leaves unfinished, and says why.
  * @param progress a run that is left in good order has no attempts: it counts no failed start
  */
-export async function leave(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Promise<void> {
+export async function leaveLive(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Promise<void> {
   run.life.close();
   if (cause) tellLeaving(run, progress, cause);
   await saveLeft(run, endAttempt(progress, isSliceOver(run, cause) ? 'slice' : 'left'));
@@ -164,7 +168,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   const { checkpointer } = run.resources;
   run.waits.withdraw(waitsOf(input.progress));
   if (!checkpointer) return announceEnd(run, input.progress, outcome);
-  const next = await endRun(liveEnding(run, checkpointer, { input, outcome }));
+  const next = await endActiveRun(liveEnding(run, checkpointer, { input, outcome }));
   // The process of a slice may end with it.
   if (next && run.slice) run.services.config.hints.tell(next.runId);
   else if (next) void run.services.outlive(run.services.startTurn(next));

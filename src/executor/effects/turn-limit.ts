@@ -5,11 +5,10 @@ import { spentBy } from '../../model/failed-call-usage.ts';
 import type { Model } from '../../model/port.ts';
 import { waitIdOf } from '../../run/identity.ts';
 import type { ModelReply } from '../../run/reply.ts';
-import { limitOf } from '../../run/waits/model-waits.ts';
+import { limitWaitOf } from '../../run/waits/model-waits.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import { type Backoff, backoffMs, pause } from '../../values/backoff.ts';
 import { untilAborted, withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { Usage } from '../../values/usage.ts';
@@ -22,8 +21,13 @@ import { fullName } from './turn-cost.ts';
 /** The wait of a run for the turn of its next model call. */
 type LimitWait = Extract<Wait, { kind: 'limit' }>;
 
-/** A run that rests is due this long before its turn, ms. A turn that is over for as long is lost. */
+/** A run that rests is due this long before its turn, ms. */
 const EARLY_MS = 1_000;
+/**
+ * A turn that is later than this is lost, ms. No span has more requests than its limit and two seconds' worth; one of these seconds is
+ * for late turns. The rest of it is for the way from the turn to the request, which takes some time on a busy machine.
+ */
+const LATE_MS = 900;
 
 /** The most characters of a rule in a record: more than a label's name has. */
 const MAX_RULE = 300;
@@ -54,7 +58,7 @@ export class TurnLimit {
   constructor(run: ActiveRun, limited: Limited) {
     this.#run = run;
     this.#limited = limited;
-    this.#ready = run.progress && limitOf(run.progress);
+    this.#ready = run.progress && limitWaitOf(run.progress);
   }
 
   /** Returns a call that takes a turn before it is made, and says then what it used. @throws {RUN_WAITS} if the run rests */
@@ -91,7 +95,7 @@ export class TurnLimit {
       // Many compatible servers report nothing: the estimate stands.
       if (used > 0) letGo(limits?.report(call, used));
     } catch (error) {
-      warn('callback.threw', { runId, what: 'limits.report', error: toErrorData(error, 'RUN_PANIC') });
+      warn('callback.threw', { runId, what: 'limits.report', error });
     }
   }
 
@@ -110,7 +114,7 @@ export class TurnLimit {
       for (let after: string | undefined; ; ) {
         const { waitMs, rule, isPart } = await this.#turnOf(call, after);
         if (this.#isForRest(waitMs)) throw this.#rest(call.model, { waitMs, rule, isPart });
-        const isLate = (await this.#pause(waitMs)) > EARLY_MS;
+        const isLate = (await this.#pause(waitMs)) > LATE_MS;
         if (!isLate && !(isPart && rule !== after)) return;
         after = isLate ? undefined : rule;
       }
@@ -144,7 +148,7 @@ export class TurnLimit {
     const { rule, isPart } = ready;
     const leftMs = ready.turnAt - clock.now();
     const own = { waitMs: Math.max(0, leftMs), rule, isPart };
-    if (leftMs >= -EARLY_MS && leftMs <= this.#holdMs) return own;
+    if (leftMs >= -LATE_MS && leftMs <= this.#holdMs) return own;
     const other = await this.#newTurn(call);
     // A person woke it long before its turn, which is still its own.
     return leftMs > 0 && leftMs < other.waitMs ? own : other;
@@ -156,22 +160,28 @@ export class TurnLimit {
     const { clock, random, warn } = services.config;
     for (let failures = 1; ; failures++) {
       try {
-        return await untilAborted(this.#asked(call, after), signal);
+        return await untilAborted(this.#askFor(call, after), signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (failures === 1) warn('limit.failed', { runId, error: toErrorData(error) });
+        if (failures === 1) warn('limit.failed', { runId, error });
         await pause(backoffMs(failures, away, random), clock, signal);
         signal.throwIfAborted();
       }
     }
   }
 
-  async #asked(call: LimitedCall, after: string | undefined): Promise<CallTurn> {
+  async #askFor(call: LimitedCall, after: string | undefined): Promise<CallTurn> {
     const { services, signal, runId } = this.#run;
     const { clock, limits, defaults, warn } = services.config;
     if (!limits) return { waitMs: 0 };
     const what = 'limits.take';
-    const turn = await withDeadline(limits.take(call, { signal, after }), { ms: defaults.portMs, clock, what });
+    // A call that asks again takes no turn for the time before.
+    const given = new AbortController();
+    const taking = limits.take(call, { signal: AbortSignal.any([signal, given.signal]), after });
+    const turn = await withDeadline(taking, { ms: defaults.portMs, clock, what }).catch((error: unknown) => {
+      given.abort(error);
+      throw error;
+    });
     const { waitMs, exceeds, rule } = turn;
     if (!(Number.isFinite(waitMs) && waitMs >= 0))
       throw new TypeError(`${what}: waitMs must be a number of ms, not ${waitMs}`);

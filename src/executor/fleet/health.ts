@@ -1,11 +1,12 @@
 import type { RunStats } from '../../store/counting/port.ts';
 import type { Clock } from '../../values/clock.ts';
+import type { WatchedExecutor } from '../host/tracing.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import type { Fleet } from './fleet.ts';
 import { StoreWatch, statsOf } from './store-watch.ts';
 
 /** Why a process is not live, or not ready. */
-export type HealthReason = 'STARTING' | 'STORE_AWAY' | 'DRAINING' | 'LOOP_BLOCKED' | 'NOT_POLLING';
+export type HealthReason = 'STARTING' | 'STORE_AWAY' | 'STORE_FULL' | 'DRAINING' | 'LOOP_BLOCKED' | 'NOT_POLLING';
 
 /** How an executor is. It has no id, no name and no text of a run. */
 export interface Health {
@@ -28,6 +29,8 @@ export interface Health {
 const FRESH_MS = 2_000;
 /** A store that is away for longer makes a process unready, ms. */
 const AWAY_MS = 10_000;
+/** For how long a save that the store refused for want of room makes a process unready, ms. It is tried again each 10 s. */
+const FULL_MS = 30_000;
 /** How long the event loop may stand still, ms. */
 const BLOCKED_MS = 30_000;
 /** How often it is measured, ms. */
@@ -40,7 +43,7 @@ const GAUGE_MS = 5_000;
 export function watchOver(services: ExecutorServices, fleet: Fleet): Watched {
   const { config } = services;
   const watch = new StoreWatch(config);
-  config.tracing?.watch({
+  const watched: WatchedExecutor = {
     agentIds: [...config.agents.keys()],
     onWarning: (listener) => config.lines.listen(listener),
     async store() {
@@ -49,10 +52,20 @@ export function watchOver(services: ExecutorServices, fleet: Fleet): Watched {
       return { isUp: state !== 'away', ...(stats ? { stats } : {}) };
     },
     places: () => fleet.places,
-  });
+    warn: config.warn,
+  };
+  // Again with each question: a provider that was registered late is found also where no run works.
+  const show = () => config.tracing?.watch(watched);
+  show();
   const isDraining = () => services.isShutDown;
-  const check = new HealthCheck({ watch, clock: config.clock, isDraining, isStuck: () => fleet.isStuck });
-  return { stats: () => statsOf(config), health: () => check.look() };
+  // A full store answers all reads.
+  const isFull = () => config.clock.monotonic() - services.fullAt < FULL_MS;
+  const check = new HealthCheck({ watch, clock: config.clock, isDraining, isFull, isStuck: () => fleet.isStuck });
+  const health = () => {
+    show();
+    return check.look();
+  };
+  return { stats: () => statsOf(config), health };
 }
 
 /** See `Executor`. */
@@ -65,6 +78,8 @@ interface Parts {
   readonly watch: StoreWatch;
   readonly clock: Clock;
   readonly isDraining: () => boolean;
+  /** Whether the store has refused a save for want of room lately. */
+  readonly isFull: () => boolean;
   /** Whether a worker with free places has not asked for runs for too long. */
   readonly isStuck: () => boolean;
 }
@@ -83,7 +98,7 @@ class HealthCheck {
 
   /** Answers within a second. Never rejects. */
   async look(): Promise<Health> {
-    const { watch, clock, isDraining, isStuck } = this.#parts;
+    const { watch, clock, isDraining, isFull, isStuck } = this.#parts;
     if (this.#sampleAt === undefined) this.#sample();
     // A probe that waited while the loop stood still may come before the sample.
     const lateMs = Math.max(this.#lateMs, clock.monotonic() - (this.#sampleAt ?? 0));
@@ -95,6 +110,7 @@ class HealthCheck {
     const unready: HealthReason[] = [];
     if (!hasAnswered) unready.push('STARTING');
     if (awayMs > AWAY_MS) unready.push('STORE_AWAY');
+    if (isFull()) unready.push('STORE_FULL');
     if (draining) unready.push('DRAINING');
     const { live: liveRuns, due, dueAgeMs, parked } = stats ?? {};
     const runs = { live: liveRuns, due, dueAgeMs, parked } as NonNullable<Health['runs']>;

@@ -2,7 +2,6 @@ import type { Warn } from '../../log/log.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { ListenClient } from './options.ts';
 
@@ -40,7 +39,7 @@ export class Listener {
   async begin(): Promise<void> {
     if (this.#isOver) return;
     try {
-      await this.#listen(await this.#connected());
+      await this.#listen(await this.#connectOnce());
     } catch (error) {
       this.#lost(undefined, error);
     }
@@ -54,7 +53,7 @@ export class Listener {
   }
 
   /** A connection that comes too late is closed. */
-  async #connected(): Promise<ListenClient> {
+  async #connectOnce(): Promise<ListenClient> {
     const { ms, clock } = this.#around;
     let isLate = false;
     const connecting = (async () => this.#connect())();
@@ -86,7 +85,7 @@ export class Listener {
     const { clock, random, warn } = this.#around;
     close(this.#client);
     this.#client = undefined;
-    if (this.#failures === 0) warn('due.listener.lost', { error: toErrorData(error) });
+    if (this.#failures === 0) warn('due.listener.lost', { error });
     this.#failures += 1;
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => void this.begin(), backoffMs(this.#failures, pauses, random));

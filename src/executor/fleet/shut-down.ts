@@ -41,8 +41,8 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
     for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
   const allEnded = Promise.all([drained, delivered, ...activeRuns.map((run) => run.life.ended.promise)])
-    .then(() => services.closed())
-    .then(() => Promise.all([services.config.hints.settled(), services.config.notices.settled()]));
+    .then(() => services.close())
+    .then(() => Promise.all([services.config.hints.settle(), services.config.notices.settle()]));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
     const results = await Promise.all(others.map((run) => run.life.ended.promise));

@@ -1,6 +1,5 @@
 import type { DueStore } from '../../store/due-port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { dueStoreOf, type TakenDue, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd, type TakenStart } from '../lifecycle/due/taken-run.ts';
 import { lookForHeldUp } from '../lifecycle/threads/parked-turn.ts';
@@ -177,7 +176,7 @@ export class FleetWorker {
       this.#taken += taken.claims.length;
       return taken;
     } catch (error) {
-      if (this.#failures === 0) this.#services.config.warn('due.read.failed', { error: toErrorData(error) });
+      if (this.#failures === 0) this.#services.config.warn('due.read.failed', { error });
       this.#failures += 1;
       return undefined;
     }
@@ -202,11 +201,11 @@ export class FleetWorker {
     void start.then(async ({ run, over }) => {
       const end = await over;
       if (run?.endFacts.parked) this.#parked += 1;
-      this.#ended(claim, end);
+      this.#onEnd(claim, end);
     });
   }
 
-  #ended(claim: TakenClaim, end: TakenEnd): void {
+  #onEnd(claim: TakenClaim, end: TakenEnd): void {
     const { fairKey } = claim.run;
     const wasFull = this.#room() === 0 ? this.#isWanted : fairKey !== undefined && this.#fullKeys().includes(fairKey);
     this.#live.delete(claim);

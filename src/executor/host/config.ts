@@ -12,7 +12,7 @@ import { type CheckpointerFactory, createCheckpointerFactory } from '../../store
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { checkExecutor, retainedMs } from './check-executor.ts';
@@ -298,7 +298,7 @@ function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
       letGo(id);
       return checkHostRunId(id);
     } catch (error) {
-      warn('ids.invalid', { error: toErrorData(error) });
+      warn('ids.invalid', { error });
       return crypto.randomUUID();
     }
   };

@@ -52,7 +52,7 @@ export interface Defaults {
   readonly controlMs: number;
   /** Starts of a run in a row without progress before it is parked; the option of `recover` has precedence. */
   readonly maxAttempts: number;
-  /** How long a run that waits stays in its process before it rests in the store. */
+  /** How long a run that waits stays in its process before it is suspended in the store. */
   readonly waitLingerMs: number;
   /** How long a run waits for a person before `notify` gets a notice of it. */
   readonly notifyAfterMs: number;

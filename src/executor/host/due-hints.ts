@@ -3,7 +3,6 @@ import { carriesCommands, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 
 /** Reports that a run is due at a time: see `createExecutor({ onDue })`. */
 export type OnDue = (runId: string, at: number) => void | Promise<void>;
@@ -43,7 +42,7 @@ export class DueHints {
   }
 
   /** Waits for the calls that run, each for at most `portMs`. Never rejects. */
-  async settled(): Promise<void> {
+  async settle(): Promise<void> {
     await Promise.all(this.#running);
   }
 
@@ -90,7 +89,7 @@ export class DueHints {
       await withDeadline(call(), { ms, clock, what: 'onDue' });
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) warn('due.hint.failed', { runId, error: toErrorData(error) });
+      if (!this.#isFailing) warn('due.hint.failed', { runId, error });
       this.#isFailing = true;
     }
   }

@@ -13,7 +13,7 @@ export function guarded<A extends unknown[]>(
   warn: Warn,
 ): ((...args: A) => void) | undefined {
   if (!callback) return undefined;
-  const failed = (error: unknown) => warn('callback.threw', { what, error: toErrorData(error) });
+  const failed = (error: unknown) => warn('callback.threw', { what, error });
   return (...args) => {
     try {
       const answer = typeof callback === 'function' ? callback(...args) : callback.next?.(...args);

@@ -1,6 +1,5 @@
 import type { Warn } from '../../log/log.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 
 /** A host's clock may use the timers of Node, which treat a longer time as 1 ms. */
@@ -22,7 +21,7 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
       const isFirst = !isWarned;
       // Before the warning, which asks for the time itself.
       isWarned = true;
-      if (isFirst) warn('clock.threw', { error: toErrorData(error) });
+      if (isFirst) warn('clock.threw', { error });
       return instead();
     }
   };

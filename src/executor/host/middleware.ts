@@ -144,14 +144,14 @@ async function enter<Info, Answer>(
     refusal = 'a middleware called next() twice; a call is made at most once';
     return inner();
   };
-  const observed = (): Promise<Answer> => {
+  const observe = (): Promise<Answer> => {
     const answer = next();
     // A layer may answer without waiting for the call: a failure of that call must not reach the process.
     answer.catch(() => {});
     return answer;
   };
   try {
-    return await layer(info, observed);
+    return await layer(info, observe);
   } finally {
     refusal = 'a middleware called next() after it had returned';
   }

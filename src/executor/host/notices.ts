@@ -3,7 +3,6 @@ import type { ParkedReason } from '../../run/fields.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { type Redaction, Redactor } from '../../values/redact.ts';
 import { redactedEvent } from './redaction.ts';
 
@@ -91,12 +90,12 @@ export class Notices {
   }
 
   /** Says that a run is parked. Never throws. */
-  parked(run: ParkedRun, why: ParkedReason): void {
+  tellParked(run: ParkedRun, why: ParkedReason): void {
     if (this.#notify) this.give(this.#ofParked(run, why));
   }
 
   /** Says that a run was found parked, unless this process has said it. Never throws. */
-  foundParked(run: ParkedRun, why: ParkedReason): void {
+  tellFoundParked(run: ParkedRun, why: ParkedReason): void {
     if (this.#notify) this.giveOnce(this.#ofParked(run, why));
   }
 
@@ -111,7 +110,7 @@ export class Notices {
     const notify = this.#notify;
     if (!notify) return;
     if (this.#running.size >= MAX_NOTICES) {
-      this.#failed(notice, new Error(`${MAX_NOTICES} calls are running`));
+      this.#onFailure(notice, new Error(`${MAX_NOTICES} calls are running`));
       return;
     }
     this.#remember(notice.noticeId);
@@ -126,7 +125,7 @@ export class Notices {
   }
 
   /** Waits for the calls that run, each for at most `portMs`. Never rejects. */
-  async settled(): Promise<void> {
+  async settle(): Promise<void> {
     await Promise.all(this.#running);
   }
 
@@ -142,14 +141,14 @@ export class Notices {
       await withDeadline((async () => notify(notice))(), { ms, clock, what: 'notify' });
       this.#isFailing = false;
     } catch (error) {
-      this.#failed(notice, error);
+      this.#onFailure(notice, error);
     }
   }
 
   /** One warning for a row of failures. The next look at the store gives the notice again. */
-  #failed({ runId, noticeId }: Notice, error: unknown): void {
+  #onFailure({ runId, noticeId }: Notice, error: unknown): void {
     this.#given.delete(noticeId);
-    if (!this.#isFailing) this.#around.warn('notice.failed', { runId, error: toErrorData(error) });
+    if (!this.#isFailing) this.#around.warn('notice.failed', { runId, error });
     this.#isFailing = true;
   }
 }

@@ -30,7 +30,14 @@ export interface ObservedRun {
   /** The process at work before this one. `how: 'lost'`: it died, and `calls` had begun. Absent: this is the first. */
   readonly previous?: PreviousAttempt;
   /** The call of another run that began this one; absent = a host did. */
-  readonly parent?: { readonly runId: string; readonly callId: string };
+  readonly parent?: {
+    readonly runId: string;
+    readonly callId: string;
+    /** The attempt of that run; absent if it is not at work in this process. */
+    readonly attempt?: number;
+    /** Which start of the call it is: 1 is the first. Absent as `attempt` is. */
+    readonly callAttempt?: number;
+  };
   /** What the record keeps of the run's trace; absent without `tracing`. */
   readonly trace?: string;
   /** The run at the top of the tree: the run's own id, unless another run began it. */

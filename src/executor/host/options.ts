@@ -130,7 +130,7 @@ export interface ExecutorOptions {
   readonly failover?: FailoverOptions;
   /**
    * Limits on the requests and tokens of a minute, by model, tier, caller or label, for all processes of a store together. Each request waits
-   * for its turn: a short time in the process, a longer one at rest. See `rateLimits`.
+   * for its turn: a short time in the process, a longer one suspended. See `rateLimits`.
    * @default none
    * @example limits: rateLimits({ store, rules: [{ by: 'label:tenant', requestsPerMinute: 60 }] })
    */
@@ -267,7 +267,7 @@ export interface ExecutorOptions {
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
   /**
    * Called with a run and the time at which it is due (wall clock, ms) after each commit of this process that makes a run due
-   * earlier: an admission, a rest, an answer or another command, a signal, the end of a child, an unpark. A queue or an engine then
+   * earlier: an admission, a suspension, an answer or another command, a signal, the end of a child, an unpark. A queue or an engine then
    * calls `executor.drive(runId)`; `drive` reports the runs that it leaves itself. It is a hint: no caller waits for it, it has
    * `portMs`, and a failure is logged and changes nothing. A run whose hint is lost is found by `executor.drive('due')`.
    * @default none

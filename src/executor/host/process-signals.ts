@@ -1,6 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { Config } from './config.ts';
@@ -156,7 +155,7 @@ class SignalListener {
     const shutdown = this.#executor.shutdown(this.#drainMs);
     const left = shutdown.then(() => {});
     const hook = (async () => this.#options.onSignal?.(signal, left))().catch((error) => {
-      warn('callback.threw', { what: 'onSignal', error: toErrorData(error) });
+      warn('callback.threw', { what: 'onSignal', error });
     });
     const limit = { ms: this.#drainMs, clock, what: 'leaving on a signal' };
     const departure = await withDeadline(Promise.all([shutdown, hook]), limit).then(
@@ -174,7 +173,7 @@ class SignalListener {
       if (exit) letGo(exit(code));
       else process.exit(code);
     } catch (error) {
-      this.#executor.config.warn('callback.threw', { what: 'exit', error: toErrorData(error) });
+      this.#executor.config.warn('callback.threw', { what: 'exit', error });
       process.exit(code);
     }
   }

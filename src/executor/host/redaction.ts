@@ -3,7 +3,7 @@ import type { RunContext } from '../../../machines/context.ts';
 import type { Logger } from '../../log/log.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
 import type { ReplyContent, RunEventBody } from '../../run/events/body.ts';
-import { type FieldRedaction, runEvents, specOf } from '../../run/events/table.ts';
+import { type FieldRedaction, runEventTable, specOf } from '../../run/events/table.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
@@ -177,7 +177,7 @@ function copyOf(value: unknown, redactor: Redactor): unknown {
  * keeps only numbers: another version may have put anything there.
  */
 export function redactedEvent<Event extends RunEventBody>(event: Event, redactor: Redactor): Event {
-  const isKnown = Object.hasOwn(runEvents, event.type);
+  const isKnown = Object.hasOwn(runEventTable, event.type);
   const { redact: rows } = specOf(event);
   const copy: Record<string, unknown> = { type: event.type };
   for (const [field, value] of Object.entries(event)) {

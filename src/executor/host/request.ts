@@ -14,6 +14,7 @@ import {
   type WorkflowInvocation,
 } from '../../run/request.ts';
 import { enterHistory } from '../../run/resume.ts';
+import { stateJson } from '../../run/workflow/state.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
@@ -63,7 +64,7 @@ export interface Beginning {
 /**
  * Checks an invocation (prompt, ids, inputs, images, history, labels) and makes the plain JSON request of it.
  * @throws {TypeError} for a wrong call; {INVALID_RUN_ID}; {INVALID_LABELS}; {NOT_JSON} for a value that cannot be
- *   stored; {TRANSCRIPT_INVALID} for a broken history
+ *   stored, of a workflow {WORKFLOW_STATE}; {TRANSCRIPT_INVALID} for a broken history
  */
 export function requestOf(
   given: unknown,
@@ -119,7 +120,7 @@ function invocationOf(given: unknown): unknown {
   if (!isObject(given)) throw new TypeError('a run of a workflow needs an invocation: { input, … }');
   checkKeys(given, workflowKeys, { of: 'invocation' });
   const { input, ...rest } = given;
-  return { ...rest, prompt: '', inputs: input === undefined ? {} : { input } };
+  return { ...rest, prompt: '', inputs: input === undefined ? {} : { input: stateJson(input, 'input') } };
 }
 
 /** The short fields of an invocation that the table of run fields says how to read. */

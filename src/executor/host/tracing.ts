@@ -1,9 +1,10 @@
 import type { LogFields, Warn } from '../../log/log.ts';
+import { callModel } from '../../model/call.ts';
+import type { CallModel } from '../../model/given-calls.ts';
 import { TRACE_CHARS } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ToolEffect } from '../../run/ledger.ts';
 import type { RunStats } from '../../store/counting/port.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { kindOf } from '../../values/known-options.ts';
 import { letGo } from '../../values/thenable.ts';
@@ -37,6 +38,8 @@ export type TracedCall =
       readonly step: number;
       readonly provider: string;
       readonly modelId: string;
+      /** Who asks, where it is not the agent. */
+      readonly purpose?: 'critic' | 'compactor';
     }
   | {
       readonly kind: 'tool';
@@ -66,6 +69,8 @@ export interface WatchedExecutor {
   places(): Places | undefined;
   /** Calls a function with the fields of each log line of level `warn` or `error`, also of lines that are repeated and not written. */
   onWarning(listener: (fields: LogFields) => void): void;
+  /** Writes a line to the logger of the executor. */
+  warn(event: 'tracing.ids.missing' | 'callback.threw', fields?: LogFields): void;
 }
 
 /**
@@ -82,7 +87,7 @@ export interface Tracing {
   enter(call: TracedCall, next: () => Promise<unknown>): void;
   /** Gets each event of each run, as an observer does. */
   event(event: RunEvent, run: ObservedRun): void;
-  /** Gets once, when an executor is made, what can be read of it at any time. */
+  /** Gets what can be read of an executor: when it is made, and again each time that its health is asked. */
   watch?(executor: WatchedExecutor): void;
 }
 
@@ -101,10 +106,29 @@ export interface GuardedTracing {
   watch(executor: WatchedExecutor): void;
 }
 
+/** What makes the requests of a run. */
+interface Asking {
+  readonly services: { readonly config: { readonly tracing: GuardedTracing | undefined } };
+  readonly observed: ObservedRun;
+}
+
+/** Makes a request of a run: one of a traced run has a span. Nothing of it is kept before, for a thousand runs wait for a model. */
+export function callTraced(
+  run: Asking,
+  of: { readonly step: number; readonly purpose?: 'critic' | 'compactor' },
+  [model, request]: Parameters<CallModel>,
+): ReturnType<CallModel> {
+  const { tracing } = run.services.config;
+  if (!tracing) return callModel(model, request);
+  const { provider, modelId } = model;
+  const call = { kind: 'model', run: run.observed, provider, modelId, ...of } as const;
+  return tracing.enter(call, () => callModel(model, request));
+}
+
 /** Guards a host's tracing: it changes no call, and its errors are logged. */
 export function guardedTracing(tracing: Tracing | undefined, warn: Warn): GuardedTracing | undefined {
   if (!tracing) return undefined;
-  const failed = (error: unknown) => warn('callback.threw', { what: 'tracing', error: toErrorData(error) });
+  const failed = (error: unknown) => warn('callback.threw', { what: 'tracing', error });
   return {
     begin(run) {
       try {

@@ -4,7 +4,6 @@ import type { Agent } from '../../agent/agent.ts';
 import { childToolName } from '../../agent/names.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import { childOfCall } from '../../run/identity.ts';
-import type { OpenCall } from '../../run/open-step.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import { withdrawCalls } from '../../run/progress.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
@@ -15,15 +14,15 @@ import { CancelledError, RunPanicError, ShutdownError } from '../../values/error
 import { markOf } from '../../values/message-mark.ts';
 import { letGo } from '../../values/thenable.ts';
 import { noUsage } from '../../values/usage.ts';
-import { leave } from '../effects/settle.ts';
+import { leaveLive } from '../effects/settle.ts';
 import { guarded, guardedObserver } from '../host/guard.ts';
 import type { RunOptions, StepInfo } from '../host/run-options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { tellInspectors } from '../run/inspected-machine.ts';
-import { releaseClaim } from '../run/record/acquire.ts';
+import { giveUpClaim } from '../run/record/acquire.ts';
 import type { RunActor } from '../run/run-actor.ts';
-import { inputOf, type RunSeed } from '../run/seed.ts';
+import { inputOfSeed, type RunSeed } from '../run/seed.ts';
 import { isDriven, Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
@@ -66,7 +65,7 @@ export function attachAgain(left: ActiveRun): RunInput {
   const { services, agent, options, actor } = left;
   const seed = seedAgain(left);
   activeRun(services, agent, { seed, options, actor });
-  return inputOf(services, agent, seed);
+  return inputOfSeed(services, agent, seed);
 }
 
 /** A run that was accepted continues from its record; any other is still what it was asked for. */
@@ -128,33 +127,40 @@ function handleEmitted(event: RunEmitted, run: ActiveRun, onStep: OnStep): void 
   else if (event.type === 'run.cancelling') void run.services.leftRuns.cancel(run, run.runId, event.cause.message);
   else if (event.type === 'run.stopping') run.abort(errorFrom(event.cause));
   else if (event.type === 'call.refused') callRefused(event, run);
-  else if (event.type === 'steer.queued') run.steering.queued(event.receipt, event.boundary);
-  else if (event.type === 'steer.refused') run.steering.refused(event);
+  else if (event.type === 'steer.queued') run.steering.onQueued(event.receipt, event.boundary);
+  else if (event.type === 'steer.refused') run.steering.onRefused(event);
   else if (event.type === 'nudge.dropped') nudgeDropped(event, run);
-  else if (event.type === 'waits.opened') run.waits.opened(event);
-  else if (event.type === 'answer.taken') run.waits.taken(event);
+  else if (event.type === 'waits.opened') run.waits.onOpened(event);
+  else if (event.type === 'answer.taken') run.waits.onTaken(event);
   else if (event.type === 'answer.refused') run.waits.notTaken(event);
   else if (event.type === 'waiting.began') run.waits.began(event.progress);
-  else if (event.type === 'waiting.ended') run.waits.ended();
+  else if (event.type === 'waiting.ended') run.waits.onEnded();
   else if (event.type === 'waits.withdrawn') run.waits.withdraw(event.waits);
-  else if (event.type === 'event.entered') run.machineEvents.entered(event);
-  else if (event.type === 'call.stopped') stopCall(run, event.call);
+  else if (event.type === 'event.entered') run.machineEvents.onEntered(event);
+  else if (event.type === 'call.stopped') stopCall(run, event);
   else if (event.type === 'workflow.acts') whenStored(run, event.boundary, () => runActs(run, event));
   else if (event.type === 'workflow.inspected') whenStored(run, event.boundary, () => tellInspectors(run, event));
   else if (event.type === 'messages.posted') run.outbox.add(event.messages, event.boundary);
-  else run.publish(event);
+  else {
+    if (event.type === 'workflow.transition') run.waits.onTransition(event.step);
+    // The machine's own object is seen by the inspectors of its actor.
+    run.publish({ ...event });
+  }
 }
 
 /** A call whose state the machine has left: its signal is aborted, and a child run is cancelled. */
-function stopCall(run: ActiveRun, call: OpenCall): void {
+function stopCall(run: ActiveRun, { call, isAtEnd }: Extract<RunEmitted, { type: 'call.stopped' }>): void {
   const { services, resources, born, runId } = run;
+  const { callId, name, attempt, effect, state } = call;
+  if (isAtEnd && effect === 'once' && state === 'started') {
+    run.publish({ type: 'call.unknown', step: run.progress?.iteration ?? 0, callId, name, attempt });
+    services.config.warn('call.unknown', { runId, agentId: run.agent.id, callId, tool: name });
+  }
   resources.callSignals?.get(call.callId)?.abort(new CancelledError('the workflow left the state that made this call'));
   resources.callSignals?.delete(call.callId);
   if (!call.name.startsWith(childToolName('agent', '')) || call.attempt === 0) return;
   const ending = services.endChild(childOfCall(born, call), 'the workflow left the state that made this call');
-  void services.outlive(
-    ending.catch((error) => services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) })),
-  );
+  void services.outlive(ending.catch((error) => services.config.warn('run.cancel.failed', { runId, error })));
 }
 
 /** Does something that depends on a save, at once where nothing is stored. */
@@ -165,17 +171,22 @@ function whenStored(run: ActiveRun, boundary: number, then: () => void): void {
 
 /** Actions of a workflow's machine; one that throws ends nothing. */
 function runActs(run: ActiveRun, { acts }: Extract<RunEmitted, { type: 'workflow.acts' }>): void {
+  const { warn } = run.services.config;
+  const log = (value: unknown, label: string | undefined): void => {
+    const said = typeof value === 'string' ? value : JSON.stringify(value);
+    warn('workflow.log', { runId: run.runId, said, ...(label === undefined ? {} : { label }) });
+  };
   for (const { name, run: act } of acts) {
-    const failed = (thrown: unknown): void => {
+    const onFailure = (thrown: unknown): void => {
       const error = toErrorData(thrown);
       run.publish({ type: 'workflow.action-failed', name, error });
-      run.services.config.warn('workflow.action.threw', { runId: run.runId, name, error });
+      warn('workflow.action.threw', { runId: run.runId, name, error });
     };
     try {
       // XState waits for no action; a promise that rejects later must not end the process.
-      letGo(act(), failed);
+      letGo(act(log), onFailure);
     } catch (thrown) {
-      failed(thrown);
+      onFailure(thrown);
     }
   }
 }
@@ -223,7 +234,7 @@ function announceStart(run: ActiveRun): void {
     );
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     for (const call of run.startFacts.unknown) run.publish({ type: 'call.unknown', ...call });
-    run.waits.resumed();
+    run.waits.onResumed();
     // What an earlier process has stored may not have arrived.
     run.outbox.add(outboxOf(run.actor.getSnapshot().context.progress));
   }
@@ -285,16 +296,16 @@ async function conclude(run: ActiveRun): Promise<void> {
   if (run.life.mayAnnounce) {
     try {
       const { clock, defaults } = run.services.config;
-      await withDeadline(leave(run, { ...progress, attempts: 0 }, toErrorData(cause)), {
+      await withDeadline(leaveLive(run, { ...progress, attempts: 0 }, toErrorData(cause)), {
         ms: defaults.finalizeMs,
         clock,
         what: 'leaving the run',
       });
     } catch (error) {
-      run.services.config.warn('checkpoint.save.failed', { runId: run.runId, error: toErrorData(error) });
+      run.services.config.warn('checkpoint.save.failed', { runId: run.runId, error });
     }
   }
-  await releaseClaim(run);
+  await giveUpClaim(run);
   const left = outcomeOf(
     progress,
     { status: 'interrupted', error: toErrorData(cause) },
@@ -308,7 +319,7 @@ function reportCrash(run: ActiveRun, thrown: unknown): RunOutput {
   const error = toErrorData(
     new RunPanicError(`run ${run.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
   );
-  void run.services.outlive(releaseClaim(run));
+  void run.services.outlive(giveUpClaim(run));
   return {
     runId: run.runId,
     status: 'error',

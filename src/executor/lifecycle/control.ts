@@ -9,7 +9,7 @@ import { UndeliveredError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';
 import { checkKeys, kindOf } from '../../values/known-options.ts';
 import { agentOfWorkflow, type Workflow, type WorkflowEventOf } from '../../workflow/workflow.ts';
-import { settledAtLast } from '../effects/settle.ts';
+import { settleAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
 import { runAtWork } from '../run/life/run-at-work.ts';
@@ -113,9 +113,16 @@ export type WorkflowControl<W extends Workflow> = Omit<RunControl, 'send'> & {
 };
 
 export interface ApproveOptions {
+  /** Who approves; needed where several must approve, or the tool checks who may. */
   readonly by?: Person;
+  /**
+   * A note for those who read the decision later. The event `wait.answered` and the record (`waiting.settled`) keep it, redacted as
+   * other texts are. The model does not read it: what it must read is the reason of a denial, or a steered message.
+   */
   readonly note?: string;
+  /** The input as the person changed it, if the tool allows that. */
   readonly input?: JsonValue;
+  /** That of the wait as the person saw it; another input is asked again. */
   readonly digest?: string;
 }
 
@@ -200,7 +207,7 @@ async function endLive(services: ExecutorServices, live: ActiveRun, reason: stri
   // A pending delivery to the host must not be repeated in parallel.
   const { clock, defaults, store } = services.config;
   const limit = { ms: defaults.portMs, clock, what: 'finalising' };
-  await withDeadline(settledAtLast(live), limit).catch(() => {});
+  await withDeadline(settleAtLast(live), limit).catch(() => {});
   const hadRecord = durable || status === 'interrupted' || !live.life.hasBegun;
   if (!store || !hadRecord) return true;
   return (await store.load(live.runId)) === null;

@@ -13,7 +13,7 @@ import type { JournalPage } from '../../store/journal-port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { endOf } from '../services/event-feeds.ts';
+import { endOfFeed } from '../services/event-feeds.ts';
 import { findQueued } from './stored/find-run.ts';
 
 /** The options of `executor.events`. */
@@ -84,7 +84,7 @@ async function* follow(
   const feed = services.config.journal && services.feeds.open(runId, reader.place);
   if (!feed)
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
-  // A stream has one end: the end of a run that was retried is not passed on, and `run.retried` says it.
+  // A stream has one end: the end of a run that was retried is not passed on, and `run.retried` is there in its place.
   let held: JournalEntry | undefined;
   try {
     while (!signal.aborted) {
@@ -99,7 +99,7 @@ async function* follow(
       }
       for (let i = 0; i <= page.count; i++) {
         const entry = entryOf(page, i);
-        const isRetried = held && (entry ? entry.event.type === 'run.retried' : await feed.hasAfter(held.place));
+        const isRetried = held && (entry ? continuesEnded(entry) : await feed.hasAfter(held.place));
         if (held && !isRetried) {
           yield* reader.read(held);
           return;
@@ -109,6 +109,8 @@ async function* follow(
           if (i === page.count && !held) reader.skipTo(page.next);
           break;
         }
+        // The process that retried the run has written no journal.
+        if (held && entry.event.type !== 'run.retried') yield* reader.read(retriedOf(held));
         held = entry.event.type === 'run.ended' ? entry : undefined;
         if (held) continue;
         for (const event of reader.read(entry)) {
@@ -130,7 +132,19 @@ async function isRetried(
 ): Promise<boolean> {
   if (!journal || !store?.journal) return false;
   const page = await store.journal.read(runId, { after: place, limit: 1 });
-  return page?.entries.some(({ event }) => event.type === 'run.retried') ?? false;
+  return page?.entries.some(continuesEnded) ?? false;
+}
+
+/** Whether an entry that follows the end of a run says that the run continues. */
+function continuesEnded({ event }: JournalEntry): boolean {
+  return event.type === 'run.retried' || event.type === 'run.resumed';
+}
+
+/** The event of a retry in the place of the end that it took back. */
+function retriedOf({ event, ...entry }: JournalEntry): JournalEntry {
+  if (event.type !== 'run.ended') return { event, ...entry };
+  const { output: _, ...end } = event;
+  return { ...entry, event: { ...end, type: 'run.retried' } };
 }
 
 /** The place before the newest entries of a journal; 0 if there are no others. @throws the store's error */
@@ -166,7 +180,7 @@ async function isQueued({ config: { store } }: ExecutorServices, runId: string):
 /** The run has no journal, or has it no more. How it ended is its last event. @throws {JOURNAL_GONE} */
 async function lastEvent({ config }: ExecutorServices, { runId, reader }: Following): Promise<JournalEvent> {
   const { store, clock } = config;
-  const outcome = store && (await endOf(store, runId));
+  const outcome = store && (await endOfFeed(store, runId));
   if (!outcome) throw new JournalGoneError(`run ${runId} has no journal: it ended too long ago, or never began`);
   const { status, output, error } = outcome;
   const seq = reader.place + 1;

@@ -21,7 +21,7 @@ import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { askCritic } from '../effects/ask-critic.ts';
 import { awaitRetry } from '../effects/await-retry.ts';
 import { callModelOnce } from '../effects/call-model.ts';
-import { callTool } from '../effects/call-tool.ts';
+import { makeToolCall } from '../effects/call-tool.ts';
 import { checkOutput } from '../effects/check-output.ts';
 import { judgeCalls } from '../effects/judge-calls.ts';
 import { resolve } from '../effects/resolve.ts';
@@ -35,7 +35,7 @@ import type { RunOptions } from '../host/run-options.ts';
 import { type PersistedRun, parsePersisted, persistedRun } from '../host/snapshot.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
-import { freshProgress, inputOf, type RunSeed, seedOf } from '../run/seed.ts';
+import { inputOfSeed, newProgress, type RunSeed, seedOf } from '../run/seed.ts';
 import { attach, attachAgain } from './attach.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
@@ -101,7 +101,7 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], run: KnownRun & { seed: RunSeed }) => {
     const { seed, options = {} } = run;
     attach(services, agent, { seed, options, actor: actorScope.self as RunActor });
-    return machine.getInitialSnapshot(actorScope, inputOf(services, agent, seed));
+    return machine.getInitialSnapshot(actorScope, inputOfSeed(services, agent, seed));
   };
   return {
     getInitialSnapshot(this: OwnMethods, actorScope, input) {
@@ -159,7 +159,7 @@ function actorsOf(services: ExecutorServices) {
   return {
     resolve: actorOf(resolve),
     'call-model': actorOf(callModelOnce),
-    'call-tool': actorOf(callTool),
+    'call-tool': actorOf(makeToolCall),
     'check-output': actorOf(checkOutput),
     'ask-critic': actorOf(askCritic),
     'judge-calls': actorOf(judgeCalls),
@@ -200,7 +200,7 @@ function settled(
   agent: Agent,
   { machine, request, output }: { machine: RunMachine; request: RunRequest; output: RunOutput },
 ): RunSnapshot {
-  const progress = freshProgress(services, agent, request);
+  const progress = newProgress(services, agent, request);
   const context: RunContext = { ...unresolved, progress, output, isDurable: output.durable };
   return machine.resolveState({ value: 'settled', context, status: 'done', output });
 }

@@ -14,7 +14,7 @@ import { requestOf } from '../host/request.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { withFittingInput } from '../run/fitting.ts';
 import { fairKeyOf } from '../run/run-info.ts';
-import { freshProgress } from '../run/seed.ts';
+import { newProgress } from '../run/seed.ts';
 
 /** A tick of a schedule. */
 interface Tick {
@@ -26,7 +26,7 @@ interface Tick {
  * Makes the first record of the run that a tick begins, as an admission does. From now on this executor knows its agent.
  * @throws {TypeError} for a value that is no run @throws what `executor.start` refuses
  */
-export async function scheduledRun(
+export async function startScheduled(
   services: ExecutorServices,
   given: ScheduledRun,
   { runId, schedule }: Tick,
@@ -37,7 +37,7 @@ export async function scheduledRun(
   const now = clock.now();
   const of = { agentId: agent.id, newId, now, isWorkflow: isWorkflow(agent) };
   const request = requestOf({ ...invocation, labels, runId }, of);
-  const fitting = await withFittingInput({ services, agent }, freshProgress(services, agent, request), undefined);
+  const fitting = await withFittingInput({ services, agent }, newProgress(services, agent, request), undefined);
   const progress = redact ? new ProgressRedaction(new Redactor(redact, 'record')).progress(fitting) : fitting;
   services.see(agent);
   const fairKey = fairKeyOf(services.config, labels);
@@ -69,7 +69,7 @@ function askedOf(given: ScheduledRun) {
  * Returns whether a run has ended, or is parked: the next tick of its schedule may begin another one.
  * @throws the store's own error
  */
-export async function hasEnded({ config: { store } }: ExecutorServices, runId: string): Promise<boolean> {
+export async function hasScheduledEnded({ config: { store } }: ExecutorServices, runId: string): Promise<boolean> {
   try {
     const record = await store?.load(runId, { messages: false });
     return !record || record.parked !== undefined || record.outcome !== undefined;

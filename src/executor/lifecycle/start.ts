@@ -49,7 +49,7 @@ export async function startRun(services: ExecutorServices, given: Agent | Workfl
     ...unreadable,
     ...(depth === undefined ? {} : { depth }),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
-    ...(call.isRetry || options.ifFailed === 'retry' ? { isRetry: true } : {}),
+    ...(call.isRetry || options.ifFailed === 'retry' ? { retry: {} } : {}),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
   if (seed.refusal) return launch(services, agent, { seed, options });
@@ -169,7 +169,7 @@ function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?:
 }
 
 /** Reads the agent of a stored run. One that cannot be read is a fault of the setup: an empty one takes its place. */
-export function readStored(given: Agent, agentId: string): { readonly agent: Agent; readonly fault?: Error } {
+export function readStoredStart(given: Agent, agentId: string): { readonly agent: Agent; readonly fault?: Error } {
   try {
     return { agent: agentFrom(given, 'a run needs') };
   } catch (cause) {

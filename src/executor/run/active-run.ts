@@ -12,7 +12,7 @@ import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { revisionOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import { RunRedaction } from '../host/redaction.ts';
@@ -290,7 +290,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     try {
       cleanup();
     } catch (error) {
-      this.services.config.warn('callback.threw', { runId: this.runId, what: 'a cleanup', error: toErrorData(error) });
+      this.services.config.warn('callback.threw', { runId: this.runId, what: 'a cleanup', error });
     }
   }
 

@@ -4,7 +4,7 @@ import type { Checkpointer } from '../../store/checkpointer.ts';
 import { abandon, isBounded, isTakenOver } from '../../store/checkpointer.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasTrait, toErrorData } from '../../values/error-data.ts';
+import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { ActiveRun } from './active-run.ts';
 
 import type { Steering } from './steering.ts';
@@ -90,7 +90,7 @@ export class Checkpointing {
     } catch (error) {
       // A step whose save is repeated is not another unsaved step.
       if (steps.has(boundary.kind) && !attempt.isRetry) this.#unsavedSteps += 1;
-      this.#failed(boundary, error);
+      this.#onFailure(boundary, error);
     }
   }
 
@@ -101,16 +101,16 @@ export class Checkpointing {
     this.#failures = 0;
     if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
-      this.#steering.persisted(boundary);
+      this.#steering.onPersisted(boundary);
       this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration, ms });
-    } else this.#steering.failed();
+    } else this.#steering.onFailure();
     this.#run.send({ type: 'boundary.persisted', boundary });
     this.#tellPersisted();
   }
 
-  #failed(boundary: Boundary, error: unknown): void {
+  #onFailure(boundary: Boundary, error: unknown): void {
     this.#count(error);
-    this.#steering.failed();
+    this.#steering.onFailure();
     const isFinal = hasTrait(error, 'isUnstorable');
     if (isTakenOver(error)) this.#run.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#run.stop(error);
@@ -150,7 +150,8 @@ export class Checkpointing {
   #count(error: unknown): void {
     const { runId, services } = this.#run;
     this.saveErrors += 1;
+    if (hasCode(error, 'STORE_FULL')) services.fullAt = services.config.clock.monotonic();
     this.#run.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
-    if (this.saveErrors === 1) services.config.warn('checkpoint.save.failed', { runId, error: toErrorData(error) });
+    if (this.saveErrors === 1) services.config.warn('checkpoint.save.failed', { runId, error });
   }
 }

@@ -7,15 +7,18 @@ import { carriesCommands } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { isFromRun } from '../../workflow/messages.ts';
 import { isWorkflow } from '../../workflow/program.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import { returnSignal } from '../services/unread-signals.ts';
 import type { ActiveRun } from './active-run.ts';
 import { fittingEvent } from './fitting.ts';
+import type { Entered } from './run-state.ts';
+import { isTaking } from './waits/due-waits.ts';
 import { isClosed } from './waits/expected-events.ts';
-import { isTaking } from './waits/run-waits.ts';
 
 type ChildEnded = Extract<Command, { kind: 'child-ended' }>;
+type MachineEventCommand = Extract<Command, { kind: 'event' }>;
 
 /** The receiver of commands (cancel, steer, answer) of other processes for one run. */
 export class RunCommandTarget implements CommandTarget {
@@ -45,6 +48,7 @@ export class RunCommandTarget implements CommandTarget {
     const run = this.#run;
     // From a host's store, or from a newer version: an unknown command must not end a run.
     const command = parseCommand(sent.command);
+    const at = sent.sentAt ?? run.services.config.clock.now();
     switch (command.kind) {
       case 'unknown':
         return false;
@@ -54,16 +58,16 @@ export class RunCommandTarget implements CommandTarget {
       }
       case 'answer': {
         const { waitId, answer, by, id } = command;
-        const given = { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() };
+        const given = { waitId, answer, by, command: id, at };
         if (answer.how !== 'signal') return isTaken(run, given);
         // A store that did not know the wait has kept its signal since.
         const { sentAt = given.at } = answer.signal;
         return isSignalTaken(run, { ...given, at: Math.min(given.at, sentAt) }, answer);
       }
       case 'event':
-        return isEntered(run, command);
+        return run.waits.inOrder(at, () => isEntered(run, command, at));
       case 'child-ended':
-        return childEnded(run, command, sent.sentAt);
+        return childEnded(run, command, at);
       case 'cancel': {
         const { reason } = command;
         run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
@@ -85,14 +89,13 @@ export class RunCommandTarget implements CommandTarget {
  * the call began again after a crash: then that call reads the output, and the command stays until the result is recorded.
  * @returns whether the command may leave the inbox
  */
-async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number): Promise<boolean> {
+async function childEnded(run: ActiveRun, command: ChildEnded, at: number): Promise<boolean> {
   await run.life.accepted.promise;
-  const { progress, life, services, resources } = run;
+  const { progress, life, resources } = run;
   if (!life.hasBegun || !progress) return false;
   const { childRunId, callId, output, id, treeRuns } = command;
   if (treeRuns) run.tree.learn(treeRuns);
   const wait = waitsOf(progress).find((each) => each.kind === 'child' && each.childRunId === childRunId);
-  const at = sentAt ?? services.config.clock.now();
   if (wait) return isTaken(run, { waitId: wait.id, answer: { how: 'ended', output }, command: id, at });
   const call = progress.openStep && callOf(progress.openStep, callId);
   if (call && call.state !== 'done') {
@@ -106,16 +109,18 @@ async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number):
 }
 
 /** Gives a machine event to a workflow. @returns whether the record has it. No agent takes one: then it is gone */
-async function isEntered(run: ActiveRun, { id, event }: Extract<Command, { kind: 'event' }>): Promise<boolean> {
-  await run.life.accepted.promise;
-  if (!run.life.hasBegun) return false;
-  if (!isWorkflow(run.agent)) return true;
-  const fitting = await fittingIn(run, event as MachineEvent);
-  if (!fitting) return true;
-  return run.machineEvents.send(id, fitting).then(
-    (how) => how === 'durable',
-    () => false,
-  );
+async function isEntered(run: ActiveRun, { id, event }: MachineEventCommand, at: number): Promise<Entered<boolean>> {
+  const known = (isOver: boolean) => ({ recorded: Promise.resolve(isOver) });
+  if (!run.life.hasBegun) return known(false);
+  const fitting = isWorkflow(run.agent) && (await fittingIn(run, event as MachineEvent));
+  if (!fitting) return known(true);
+  const sent = run.machineEvents.send({ id, event: fitting, ...(isFromRun(id) ? {} : { at }) });
+  return {
+    recorded: sent.then(
+      (how) => how === 'durable',
+      () => false,
+    ),
+  };
 }
 
 /** Its sender did not know the workflow: an event that does not fit is gone, and the events of the run say so. */

@@ -1,18 +1,20 @@
 import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
+import { giveCalls } from '../../model/given-calls.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import { isActiveAs } from '../../run/events/table.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import { CriticKillError } from '../../values/errors.ts';
 import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
 import { enterMessage } from '../../values/message.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import type { Config } from '../host/config.ts';
 import { guarded } from '../host/guard.ts';
-import type { Observer } from '../host/observers.ts';
+import type { ObservedRun, Observer } from '../host/observers.ts';
+import { callTraced } from '../host/tracing.ts';
 import type { RunActor } from './run-actor.ts';
 import type { RunTime } from './run-time.ts';
 
@@ -28,6 +30,8 @@ export interface Watched {
   readonly runId: string;
   readonly services: { readonly config: Config };
   readonly actor: RunActor;
+  readonly observed: ObservedRun;
+  readonly progress: Progress | undefined;
   readonly time: Pick<RunTime, 'elapsedMs'>;
   send(event: Parameters<RunActor['send']>[0]): void;
   stop(cause: unknown): void;
@@ -138,7 +142,7 @@ export class CriticMonitor implements Observer {
       warn('critic.failed', {
         runId: this.#run.runId,
         outcome: 'it did not say whether the run may continue',
-        error: toErrorData(error),
+        error,
       });
     }
   }
@@ -161,11 +165,15 @@ function handleOf(run: Watched, info: RunInfo, past: Past): CriticHandle | undef
   const { critic, warn } = run.services.config;
   if (!critic) return undefined;
   try {
-    const handle: unknown = critic.monitor(info, supervised(run, past));
+    const seen = supervised(run, past);
+    giveCalls(seen, (...asked) =>
+      callTraced(run, { step: (run.progress?.iteration ?? 0) + 1, purpose: 'critic' }, asked),
+    );
+    const handle: unknown = critic.monitor(info, seen);
     letGo(handle);
     return isObject(handle) && !isThenable(handle) ? (handle as unknown as CriticHandle) : undefined;
   } catch (error) {
-    warn('critic.failed', { runId: run.runId, outcome: 'the run is not watched', error: toErrorData(error) });
+    warn('critic.failed', { runId: run.runId, outcome: 'the run is not watched', error });
     return undefined;
   }
 }

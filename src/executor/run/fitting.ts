@@ -27,7 +27,7 @@ export async function fittingEvent(
   const schema = agent && programOf(agent)?.events.get(type);
   if (!schema) return event;
   const of = `the event ${JSON.stringify(type)}`;
-  const fit = await checked(services, schema, { value: fields, of });
+  const fit = await check(services, schema, { value: fields, of });
   if (!fit.ok) throw new EventInvalidError(`${of} does not fit its schema: ${fit.message}`);
   if (!isObject(fit.value))
     throw new EventInvalidError(`the schema of ${of} must give an object, not ${kindOf(fit.value)}`);
@@ -46,7 +46,7 @@ export async function withFittingInput(
   const schema = programOf(agent)?.input;
   if (!schema || resumed) return begun;
   const of = `the input of workflow ${agent.id}`;
-  const fit = await checked(services, schema, { value: begun.inputs.value.input, of });
+  const fit = await check(services, schema, { value: begun.inputs.value.input, of });
   if (!fit.ok) throw new InputInvalidError(`${of} does not fit its schema: ${fit.message}`);
   const { input: _, ...inputs } = begun.inputs.value;
   const now = fit.value === undefined ? inputs : { ...inputs, input: frozenJson(fit.value, 'input') };
@@ -54,7 +54,7 @@ export async function withFittingInput(
 }
 
 /** A schema that throws, or does not answer in time, takes nothing. */
-async function checked(
+async function check(
   { config }: Bounds,
   schema: ToolInput,
   { value, of }: { readonly value: unknown; readonly of: string },

@@ -1,7 +1,7 @@
 // What watches over a run: its budget, its audit, its critic, its time.
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { usedBefore } from '../../run/attempt.ts';
-import type { ParkedReason } from '../../run/fields.ts';
+import { previousAttempt, usedBefore } from '../../run/attempt.ts';
+import { type ParkedReason, staysParked } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../values/json.ts';
 import { Auditing } from '../services/auditing.ts';
 import type { ActiveRun } from './active-run.ts';
 import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
-import { infoFrom, limitsOf } from './run-info.ts';
+import { infoFrom, limitsOfRun } from './run-info.ts';
 import { askBudget } from './spending.ts';
 import { Deadline } from './stop-causes.ts';
 
@@ -30,10 +30,13 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
  * reader.
  */
 export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: ParkedReason): void {
-  const { maxSteps: maxIterations } = limitsOf(run);
-  const { inputs = {}, seq = 0, attempts, parent } = record;
+  const { maxSteps: maxIterations } = limitsOfRun(run);
+  const { inputs = {}, seq = 0, attempts, parent, trace } = record;
   run.info = infoFrom(record, { inputs, now: run.services.config.clock.now(), maxIterations });
   run.startFacts.starts = attempts;
+  // No process may continue the run for days: this start reports what died before it.
+  run.startFacts.previous = previousAttempt(record);
+  run.startFacts.parkedTrace = trace;
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);
@@ -59,11 +62,16 @@ export function tellParked(
   const { code, reason } = parked;
   run.endFacts.parked = parked;
   run.publish({ type: 'run.parked', ...parked });
-  const how =
-    'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
-  services.config.warn('run.parked', { runId, code, reason, how });
-  if (!isKnown) services.config.notices.parked({ runId, agentId: agent.id, iteration }, parked);
+  services.config.warn('run.parked', { runId, code, reason, how: staysParked(code) ? UNPARK : DEPLOY });
+  if (!isKnown) services.config.notices.tellParked({ runId, agentId: agent.id, iteration }, parked);
 }
+
+/** What continues a parked run. */
+const UNPARK =
+  'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
+/** What continues a run whose definition has changed: nothing else does. */
+const DEPLOY =
+  'deploy a definition that fits the run, or a `migrate`: the next start continues the run; executor.control(runId).cancel(), or `pawl cancel` and its id, ends it';
 
 /** Begins the run's audit. */
 export function beginAudit(run: ActiveRun): void {

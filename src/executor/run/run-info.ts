@@ -2,8 +2,9 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { identityOf } from '../../run/field-rows.ts';
 import type { RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
+import { callOf } from '../../run/open-step.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { Labels, RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import type { Labels, ParentCall, RunCheckpointMeta, RunInfo } from '../../run/request.ts';
 import type { ResumeState } from '../../run/resume.ts';
 import type { Config } from '../host/config.ts';
 import type { ObservedRun } from '../host/observers.ts';
@@ -36,7 +37,7 @@ function bornIn({ birth, beganAt }: ResumeState): Pick<ResumeState, 'birth' | 'b
 }
 
 /** Returns the limits of the run (steps, time, parallel calls): the agent's own, or else the executor's. */
-export function limitsOf({ agent, services }: ActiveRun): Limits {
+export function limitsOfRun({ agent, services }: ActiveRun): Limits {
   const { defaults } = services.config;
   return {
     maxSteps: agent.maxSteps ?? defaults.maxSteps,
@@ -60,14 +61,24 @@ export function infoOf(
   });
 }
 
+/** Returns which start of a call this is, where its run is at work in this process. */
+export function startOfCall(
+  registry: ActiveRun['services']['registry'],
+  { runId, callId }: Pick<ParentCall, 'runId' | 'callId'>,
+): { readonly attempt: number; readonly callAttempt: number } | undefined {
+  const { attempt, openStep } = registry.live(runId)?.progress ?? {};
+  const call = openStep && callOf(openStep, callId);
+  return attempt && call ? { attempt: attempt.number, callAttempt: call.attempt } : undefined;
+}
+
 /** Returns a run as its observers see it. For a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
-  const { starts, previous } = run.startFacts;
+  const { starts, previous, parkedTrace } = run.startFacts;
   const meta = () => metaFor(agent, seed.request, services.config.defaults.model);
-  const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
+  const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOfRun(run));
   const { parent = seed.request.parent, progress } = run;
-  const { trace } = progress ?? {};
+  const { trace = parkedTrace } = progress ?? {};
   // A run whose end is recorded is only delivered: no process works on it.
   const attempt = progress?.outcome ? undefined : progress?.attempt;
   return Object.freeze({
@@ -77,7 +88,9 @@ export function observedRun(run: ActiveRun): ObservedRun {
     ...(attempt ? { attempt: attempt.number } : {}),
     ...(trace === undefined ? {} : { trace }),
     ...(previous ? { previous } : {}),
-    ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
+    ...(parent
+      ? { parent: { runId: parent.runId, callId: parent.callId, ...startOfCall(services.registry, parent) } }
+      : {}),
     rootRunId: parent?.rootRunId ?? run.runId,
   });
 }

@@ -74,6 +74,8 @@ export class StartFacts {
   starts = 0;
   /** The attempt before this one; undefined: this is the first that the record knows. */
   previous: PreviousAttempt | undefined;
+  /** What the record of a run that is parked keeps of its trace. */
+  parkedTrace: string | undefined;
   /** The `once` calls of which no process knows whether they took effect, since this start. */
   unknown: readonly UnknownCall[] = [];
   /** Where a run that began earlier continues. */
@@ -126,6 +128,11 @@ export interface RunSlicing {
   left(progress: Progress): Progress;
 }
 
+/** What the machine has got. It is wrapped: what comes later does not wait until it is recorded. */
+export interface Entered<T> {
+  readonly recorded: Promise<T>;
+}
+
 /** The waits of a live run. */
 export interface RunWaiting {
   /** Sends a cancel that came after the run had left through the store. */
@@ -142,24 +149,28 @@ export interface RunWaiting {
    * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
    */
   take(given: GivenAnswer): Promise<'durable' | 'queued'>;
+  /** Takes what was sent at a time (wall clock, ms) after the waits that were due before. @throws {STORE_UNAVAILABLE} */
+  inOrder<T>(at: number, enter: () => Promise<Entered<T>>): Promise<T>;
   /** Returns whether a wait may be shown: the record has it. */
   isShown(wait: Pick<Wait, 'id'>): boolean;
   /** The run continues with the waits of its record. */
-  resumed(): void;
+  onResumed(): void;
   /** Reports the events that the run waits for to its store. Never rejects. @returns whether the store knows them all */
-  said(): Promise<boolean>;
+  tellStore(): Promise<boolean>;
   /** The wait for an event is still open although a signal was delivered to it. */
   again(waitId: string): void;
+  /** The machine of a workflow has taken an event. */
+  onTransition(step: number): void;
   /** These waits are open once their boundary is stored. */
-  opened(event: Emitted<'waits.opened'>): void;
+  onOpened(event: Emitted<'waits.opened'>): void;
   /** The machine has applied an answer. */
-  taken(event: Emitted<'answer.taken'>): void;
+  onTaken(event: Emitted<'answer.taken'>): void;
   /** The machine has not applied an answer. */
   notTaken(event: Emitted<'answer.refused'>): void;
   /** Nothing but waits is left: working time, and with it the deadline, stops. */
   began(progress: Progress): void;
   /** The run works again, or ends. */
-  ended(): void;
+  onEnded(): void;
   /** One of its children waits, or works again, or ended. */
   look(): void;
   /** These waits are over without an answer: the run ends, or its workflow needs them no more. */

@@ -3,6 +3,7 @@ import { type Agent, definitionOf } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { beginProgress, type Progress, withoutConversation } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
+import type { Person } from '../../run/waits/wait.ts';
 import { Hidden } from '../../values/hidden.ts';
 import { isWorkflow } from '../../workflow/program.ts';
 import { asError, isError } from '../host/guard.ts';
@@ -12,6 +13,12 @@ import type { PersistedRun } from '../host/snapshot.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
 import type { ExecutorServices } from './active-run.ts';
 import type { SliceLimits } from './slice.ts';
+
+/** A run that may have ended badly is to continue all the same. */
+export interface RetryAsked {
+  /** Who asked for it. */
+  readonly by?: Person;
+}
 
 /** The origin of a run, before any lookup. */
 export interface RunSeed {
@@ -30,7 +37,7 @@ export interface RunSeed {
   /** Recovery: without a record there is nothing to do; such a run must not begin again. */
   readonly mustExist?: boolean;
   /** A run that ended badly continues: see `reopen`. */
-  readonly isRetry?: boolean;
+  readonly retry?: RetryAsked;
   /** The first record of a fork: a run that is not there yet begins with it. */
   readonly forked?: RunCheckpoint;
   /** How long this process may work on the run; absent = until it ends. */
@@ -48,19 +55,15 @@ export interface RunSeed {
 }
 
 /** Returns where a run is that has not begun, before its record is read. */
-export function freshProgress(
-  { config }: Pick<ExecutorServices, 'config'>,
-  agent: Agent,
-  request: RunRequest,
-): Progress {
+export function newProgress({ config }: Pick<ExecutorServices, 'config'>, agent: Agent, request: RunRequest): Progress {
   const meta = metaFor(agent, request, config.defaults.model);
   const progress = beginProgress(meta, definitionOf(agent), request);
   return isWorkflow(agent) ? withoutConversation(progress) : progress;
 }
 
 /** Returns what the machine of a run begins with: at its start, and at each later try of a run that was left. */
-export function inputOf(services: Pick<ExecutorServices, 'config'>, agent: Agent, seed: RunSeed): RunInput {
-  const progress = freshProgress(services, agent, seed.request);
+export function inputOfSeed(services: Pick<ExecutorServices, 'config'>, agent: Agent, seed: RunSeed): RunInput {
+  const progress = newProgress(services, agent, seed.request);
   return {
     progress,
     ...(seed.persisted ? { restored: new Hidden({ progress, persisted: seed.persisted }) } : {}),

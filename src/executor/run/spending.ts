@@ -124,7 +124,7 @@ function callerOf(run: ActiveRun): string {
 }
 
 function fields(run: ActiveRun, error: unknown) {
-  return { runId: run.runId, error: toErrorData(error) };
+  return { runId: run.runId, error };
 }
 
 /** Bounds a call of the budget in time; an error without a code of its own counts as a refusal. */
@@ -139,7 +139,7 @@ async function askWhileAway<T>(run: ActiveRun, what: string, ask: () => Promise<
     return await askBounded(run, what, ask);
   } catch (error) {
     if (!hasTrait(error, 'isStoreAway')) throw error;
-    warn('budget.away', { runId: run.runId, error: toErrorData(error) });
+    warn('budget.away', { runId: run.runId, error });
     if (onBudgetAway === 'allow') return undefined;
     if (onBudgetAway === 'wait') throw error;
     throw new BudgetExceededError(`the budget is away: ${toErrorData(error).message}`, { cause: error });

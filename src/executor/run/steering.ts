@@ -2,8 +2,8 @@ import type { RunEmitted } from '../../../machines/context.ts';
 import { isPerson, type SteeredBy, steeredMessage, tooLongToSay } from '../../run/command.ts';
 import { MAX_UNDELIVERED } from '../../run/progress.ts';
 import type { Person } from '../../run/waits/wait.ts';
+import type { EnteredEvent } from '../../run/workflow/state.ts';
 import { UndeliveredError } from '../../values/errors.ts';
-import type { JsonObject } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun } from './active-run.ts';
 
@@ -77,7 +77,7 @@ export class Steering {
   }
 
   /** The run's machine has accepted the message. */
-  queued(receipt: string, boundary: number): void {
+  onQueued(receipt: string, boundary: number): void {
     const waiting = this.#waiting?.get(receipt);
     this.#run.publish({ type: 'steer.queued' });
     if (!waiting) return;
@@ -87,7 +87,7 @@ export class Steering {
   }
 
   /** The run has no room for the message. @param refusal without `left` too many messages wait already */
-  refused({ receipt, bytes, left }: Refusal): void {
+  onRefused({ receipt, bytes, left }: Refusal): void {
     const waiting = this.#waiting?.get(receipt);
     this.#waiting?.delete(receipt);
     const { runId } = this.#run;
@@ -98,14 +98,14 @@ export class Steering {
     waiting?.settle.reject(new UndeliveredError(why));
   }
 
-  persisted(boundary: number): void {
+  onPersisted(boundary: number): void {
     for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined && waiting.boundary <= boundary) this.#settle(receipt, waiting, 'durable');
     }
   }
 
   /** The store did not save it; it stays in memory, and is part of the next save that succeeds. */
-  failed(): void {
+  onFailure(): void {
     for (const [receipt, waiting] of this.#waiting ?? []) {
       if (waiting.boundary !== undefined && !waiting.isCommand) this.#settle(receipt, waiting, 'queued');
     }
@@ -149,7 +149,8 @@ export class MachineEvents {
    * Sends an event to the machine.
    * @returns when the record has it (`durable`), or, without a record, the machine @throws {UNDELIVERED} if the run is over, or leaves
    */
-  send(id: string, event: JsonObject): Promise<Entered> {
+  send(entered: EnteredEvent): Promise<Entered> {
+    const { id } = entered;
     const known = this.#waiting?.get(id);
     if (known) return known.promise;
     if (this.#run.life.isOver || !this.#run.isActive) return Promise.reject(this.#tooLate());
@@ -157,12 +158,12 @@ export class MachineEvents {
     this.#waiting ??= new Map();
     const settle = Promise.withResolvers<Entered>();
     this.#waiting.set(id, settle);
-    this.#run.send({ type: 'workflow.event', id, event });
+    this.#run.send({ type: 'workflow.event', entered });
     return settle.promise;
   }
 
   /** The machine has the event. */
-  entered({ id, boundary }: Extract<RunEmitted, { type: 'event.entered' }>): void {
+  onEntered({ id, boundary }: Extract<RunEmitted, { type: 'event.entered' }>): void {
     const waiting = this.#waiting?.get(id);
     if (waiting) waiting.hasEntered = true;
     const take = (how: Entered) => {

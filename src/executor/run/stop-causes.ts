@@ -1,4 +1,4 @@
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import { DeadlineExceededError } from '../../values/errors.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -50,7 +50,7 @@ export function followSignal(
     if (signal.aborted) stop();
     else letGo(signal.addEventListener('abort', stop, { once: true }));
   } catch (error) {
-    run.services.config.warn('abort-signal.unreadable', { runId: run.runId, error: toErrorData(error) });
+    run.services.config.warn('abort-signal.unreadable', { runId: run.runId, error });
   }
   run.onEnd(() => letGo(signal.removeEventListener('abort', stop)));
 }

@@ -1,12 +1,11 @@
 import type { Audit, AuditRecorder } from '../../audit/port.ts';
-import { Recording } from '../../audit/recording.ts';
+import { AuditRecording } from '../../audit/recording.ts';
 import type { Warn } from '../../log/log.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded } from '../host/guard.ts';
@@ -29,7 +28,7 @@ export class Auditing implements Observer {
   private constructor(recorder: AuditRecorder, around: Surroundings) {
     this.#recorder = recorder;
     this.#around = around;
-    const recording = new Recording(recorder);
+    const recording = new AuditRecording(recorder);
     this.#take = guarded('an audit recorder', (event: RunEvent) => recording.take(event), around.warn);
   }
 
@@ -45,7 +44,7 @@ export class Auditing implements Observer {
       around.warn('audit.failed', {
         runId: info.runId,
         outcome: 'the run is not recorded in it',
-        error: toErrorData(error),
+        error,
       });
       return undefined;
     }
@@ -65,7 +64,7 @@ export class Auditing implements Observer {
       const closed = Promise.resolve(this.#recorder.close(status, output, error, sums));
       await withDeadline(closed, { ms, clock, what: 'audit close' });
     } catch (thrown) {
-      warn('audit.failed', { outcome: 'its recorder could not be closed', error: toErrorData(thrown) });
+      warn('audit.failed', { outcome: 'its recorder could not be closed', error: thrown });
     }
   }
 }

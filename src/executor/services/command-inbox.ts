@@ -4,7 +4,7 @@ import { carriesCommands } from '../../store/capabilities.ts';
 import type { CheckpointStore, Claim, ControlStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
+import { hasCode, readProperty } from '../../values/error-data.ts';
 
 /** A live run that commands may be waiting for. */
 export interface CommandTarget {
@@ -106,7 +106,7 @@ export class CommandInbox {
   }
 
   /** Waits until the run has answered every command that it was given; a command may wait for a host's check. Ends. */
-  async delivered(runId: string): Promise<void> {
+  async settleDelivered(runId: string): Promise<void> {
     const { clock, ms } = this.#around;
     const given = [...this.#underWay].flatMap(([key, answered]) => (key.startsWith(`${runId}\n`) ? [answered] : []));
     if (given.length === 0) return;
@@ -146,7 +146,7 @@ export class CommandInbox {
       for (const member of members) this.#deliver(store, member, byRun.get(member.runId) ?? []);
       return true;
     } catch (error) {
-      if (!this.#isFailing) warn('command.read.failed', { error: toErrorData(error) });
+      if (!this.#isFailing) warn('command.read.failed', { error });
       this.#isFailing = true;
       return false;
     }
@@ -231,7 +231,7 @@ export class CommandInbox {
       for (const id of ids) this.#acknowledged.add(keyOf(member, id));
     } catch (error) {
       if (!hasCode(error, 'LEASE_LOST')) {
-        warn('command.confirm.failed', { runId, error: toErrorData(error) });
+        warn('command.confirm.failed', { runId, error });
       }
     }
   }

@@ -1,9 +1,9 @@
 import { type Compactor, recordedBy } from '../../compaction/port.ts';
 import type { Warn } from '../../log/log.ts';
+import { type CallModel, giveCalls } from '../../model/given-calls.ts';
 import type { Model } from '../../model/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { TranscriptInvalidError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
 import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../../values/message.ts';
@@ -31,6 +31,8 @@ export interface ViewedCall {
   readonly tier: string;
   readonly model: Model;
   readonly signal: AbortSignal;
+  /** How the compactor asks its model. */
+  readonly ask: CallModel;
   /** The provider's token count for the previous request of this view; absent, or 0 = not reported. */
   readonly lastInputTokens?: number | undefined;
   /** How many of the messages are of earlier turns of a thread: their compactions are not those of this run. */
@@ -204,9 +206,10 @@ export class CompactedView {
    */
   async #ask(view: readonly Message[], call: ViewedCall & { tokens: number; limit: number }): Promise<unknown> {
     const { compactor, portMs: ms, clock } = this.#options;
-    const { tier, model, signal, tokens, limit } = call;
+    const { tier, model, signal, tokens, limit, ask } = call;
     if (signal.aborted) return view;
     const controller = new AbortController();
+    giveCalls(controller.signal, ask);
     const stopped = Promise.withResolvers<unknown>();
     const stop = (): void => stopped.resolve(view);
     signal.addEventListener('abort', stop);
@@ -223,7 +226,7 @@ export class CompactedView {
 
   #warnOnce(error: unknown): void {
     if (!this.#hasWarned) {
-      this.#options.warn('compaction.failed', { error: toErrorData(error) });
+      this.#options.warn('compaction.failed', { error });
     }
     this.#hasWarned = true;
   }

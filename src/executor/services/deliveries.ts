@@ -4,7 +4,6 @@ import { isDelivering } from '../../store/capabilities.ts';
 import type { UndeliveredEnd } from '../../store/deliveries/port.ts';
 import type { DeliveryStore } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 import { type PaletteEntries, SKILL } from './palette-entries.ts';
 
@@ -90,7 +89,7 @@ export class Deliveries {
       }
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) warn('outcome.read.failed', { error: toErrorData(error) });
+      if (!this.#isFailing) warn('outcome.read.failed', { error });
       this.#isFailing = true;
     }
   }
@@ -101,14 +100,14 @@ export class Deliveries {
     try {
       await offerOutcome(this.#config, given);
     } catch (error) {
-      this.#config.warn('outcome.delivery.failed', { runId, error: toErrorData(error) });
+      this.#config.warn('outcome.delivery.failed', { runId, error });
       noticeUndelivered(this.#config, given);
       return;
     }
     try {
       await store.markDelivered(runId, outcomeId);
     } catch (error) {
-      this.#config.warn('outcome.mark.failed', { runId, error: toErrorData(error) });
+      this.#config.warn('outcome.mark.failed', { runId, error });
     }
   }
 

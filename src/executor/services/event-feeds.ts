@@ -24,7 +24,7 @@ const LOOKS_TO_CHECK = 5;
 const TAIL_CHARS = 2 ** 20;
 
 /** Returns how a run ended: its kept outcome, or that of its kept record. Undefined if neither is there. */
-export async function endOf(store: CheckpointStore, runId: string): Promise<Omit<RunOutcome, 'run'> | undefined> {
+export async function endOfFeed(store: CheckpointStore, runId: string): Promise<Omit<RunOutcome, 'run'> | undefined> {
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return outcome;
   const kept = store.history ? await store.load(runId, { ended: true, messages: false }) : null;
@@ -53,9 +53,9 @@ export class EventFeeds {
     if (!journal) return undefined;
     const read = (from: number) => journal.read(runId, { after: from, limit: PAGE });
     const known = this.#feeds.get(runId);
-    const isEnded = async () => (await endOf(store, runId)) !== undefined;
+    const isEnded = async () => (await endOfFeed(store, runId)) !== undefined;
     const feed: Feed =
-      known ?? new Feed(after, { read, isEnded, clock: this.#clock, onWait: () => this.#awaited(feed) });
+      known ?? new Feed(after, { read, isEnded, clock: this.#clock, onWait: () => this.#waitFor(feed) });
     this.#feeds.set(runId, feed);
     feed.readers += 1;
     return feed;
@@ -80,7 +80,7 @@ export class EventFeeds {
     for (const feed of this.#feeds.values()) feed.fail(cause);
   }
 
-  #awaited(feed: Feed): void {
+  #waitFor(feed: Feed): void {
     if (feed.dueAt <= this.#clock.monotonic()) this.#look(feed);
     else this.#arm();
   }

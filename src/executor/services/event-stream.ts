@@ -51,11 +51,15 @@ export class EventStream {
     this.#begin = this.#seq;
   }
 
-  /** Numbers an event and gives it to all consumers. @returns the numbered event; undefined after `close` */
+  /**
+   * Numbers an event and gives it to all consumers.
+   * @param body becomes the event: a copy would cost each step more than everything else that is done with it
+   * @returns the numbered event; undefined after `close`
+   */
   publish(body: RunEventBody, origin?: EventOrigin): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
-    const event = body.type === 'model.delta' ? this.#piece(body) : this.#placed(body, origin);
+    const event = this.#place(Object.assign(body, origin));
     this.#history.push(event);
     // Most events have no consumer; an event with one is frozen first.
     if (this.#consumers) {
@@ -63,17 +67,6 @@ export class EventStream {
       for (const consumer of this.#consumers) consumer.push(frozen);
     }
     return event;
-  }
-
-  #placed(body: RunEventBody, origin: EventOrigin | undefined): RunEvent {
-    const place = { runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
-    return origin ? { ...body, ...origin, ...place } : { ...body, ...place };
-  }
-
-  /** Its fields are named: spreads of a piece of text cost more than everything else that is done with it. */
-  #piece({ type, step, block, offset, kind, text }: Extract<RunEventBody, { type: 'model.delta' }>): RunEvent {
-    const at = this.#clock.now();
-    return { type, step, block, offset, kind, text, runId: this.#runId, seq: this.#seq, at };
   }
 
   /** Ends publishing: consumers end when they have read the remaining events. */
@@ -91,10 +84,17 @@ export class EventStream {
     const backlog = this.#history.after(after);
     const missed = this.#seq - Math.max(after, this.#begin) - backlog.length;
     const consumer = new Consumer(backlog, () => this.#drop(consumer));
-    if (missed > 0) consumer.missed(missed, this.#history.droppedSeq);
+    if (missed > 0) consumer.noteMissed(missed, this.#history.droppedSeq);
     if (this.#isOver) consumer.close();
     else this.#consumers = [...(this.#consumers ?? []), consumer];
     return consumer;
+  }
+
+  #place(body: RunEventBody & { runId?: string; seq?: number; at?: number }): RunEvent {
+    body.runId = this.#runId;
+    body.seq = this.#seq;
+    body.at = this.#clock.now();
+    return body as RunEvent;
   }
 
   #drop(consumer: Consumer): void {
@@ -118,7 +118,7 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
     this.#leave = leave;
   }
 
-  missed(count: number, lastSeq: number): void {
+  noteMissed(count: number, lastSeq: number): void {
     this.#buffer.dropped = count;
     this.#buffer.droppedSeq = lastSeq;
   }

@@ -92,6 +92,8 @@ export class Services<Run extends LiveRun> {
   isShutDown = false;
   /** When parked turns are looked for that hold up messages, monotonic ms. */
   heldUpAt = Number.NEGATIVE_INFINITY;
+  /** When the store last refused to save a run for want of room, monotonic ms. */
+  fullAt = Number.NEGATIVE_INFINITY;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
   /** Whether the host was warned that runs without a caller share one budget. */
@@ -176,7 +178,7 @@ export class Services<Run extends LiveRun> {
   }
 
   /** Resolves when no such work is left. Never rejects. */
-  async closed(): Promise<void> {
+  async close(): Promise<void> {
     while (this.#closing.size > 0) await Promise.all(this.#closing);
   }
 

@@ -1,7 +1,7 @@
 import { isMarking } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
-import { type ErrorData, hasTrait, toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, hasTrait } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 import type { EndChild } from './executor-services.ts';
 
@@ -77,7 +77,7 @@ export class LeftRuns {
       entry.cancel = reason;
       await this.#lookAt(run, entry, undefined);
     } catch (error) {
-      this.#config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
+      this.#config.warn('run.cancel.failed', { runId, error });
     }
   }
 

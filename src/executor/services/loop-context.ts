@@ -8,7 +8,6 @@ import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { toldAnswer } from '../../run/reply.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import { modelName } from '../../values/model-use.ts';
 import { fillTemplate } from '../../values/texts/template.ts';
 import { isWorkflow } from '../../workflow/program.ts';
@@ -128,7 +127,7 @@ function servedBy({ runId, config }: LoopedRun, { name, model }: Phase, base: Se
     return served(models, model);
   } catch (error) {
     const instead = base.tier || base.served.map((each) => modelName(each.model)).join();
-    warn('phase.model.missing', { runId, phase: name, instead, error: toErrorData(error) });
+    warn('phase.model.missing', { runId, phase: name, instead, error });
     return base;
   }
 }

@@ -7,19 +7,20 @@ import { frozenEvent } from './event-stream.ts';
  * event.
  */
 export class ObserverList {
-  readonly #observers: Observer[];
+  /** The list of all runs, which they share, until an observer is added. */
+  #observers: readonly Observer[];
   /** Events that an observer caused while another event was being delivered. */
   #caused: RunEvent[] | undefined;
   #isBusy = false;
 
   /** @param observers the observers of all runs */
   constructor(observers: readonly Observer[]) {
-    this.#observers = [...observers];
+    this.#observers = observers;
   }
 
   /** Adds an observer of this run alone, before the existing ones. */
   add(observer: Observer): void {
-    this.#observers.unshift(observer);
+    this.#observers = [observer, ...this.#observers];
   }
 
   /** Observers must not throw. */

@@ -2,7 +2,6 @@ import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
 import type { Warn } from '../../log/log.ts';
 import type { Labels } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
 import { guardedObserver } from '../host/guard.ts';
 import { Semaphore } from './recovery-limits.ts';
@@ -178,7 +177,7 @@ export class Registry<R extends LiveRun> {
     try {
       set();
     } catch (error) {
-      this.#warn('callback.threw', { what: 'a subscriber of executor.runs', error: toErrorData(error) });
+      this.#warn('callback.threw', { what: 'a subscriber of executor.runs', error });
     }
   }
 

@@ -3,7 +3,7 @@ import type { Wait } from '../../run/waits/wait.ts';
 import { isEvents } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 
 /**
@@ -25,7 +25,7 @@ export async function returnSignal(
     if (isDropped)
       warn('signal.return.failed', {
         runId,
-        error: toErrorData(error),
+        error,
       });
     return isDropped;
   }
@@ -51,7 +51,7 @@ export async function returnUnread(
       if (answer) await returnSignal(config, runId, { ...answer, sentAt: answer.signal.sentAt ?? sent.sentAt });
     }
   } catch (error) {
-    warn('signal.return.failed', { runId, error: toErrorData(error) });
+    warn('signal.return.failed', { runId, error });
   }
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../values/json.ts';
 import type { Route } from '../route.ts';
-import { answerOf, anything, objectOf, text, upTo } from '../schemas.ts';
+import { answerSchemaOf, anything, objectOf, text, upTo } from '../schemas.ts';
 import { followChat, stopChat } from './follow-chat.ts';
 import { postChat } from './post-chat.ts';
 
@@ -70,11 +70,11 @@ export const chatRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'It is over, or no such run is live.',
-        schema: answerOf({ runId: text, state: { enum: ['ended'] } }, ['state']),
+        schema: answerSchemaOf({ runId: text, state: { enum: ['ended'] } }, ['state']),
       },
       202: {
         description: 'The process that works on it ends it.',
-        schema: answerOf({ runId: text, state: { enum: ['sent'] } }),
+        schema: answerSchemaOf({ runId: text, state: { enum: ['sent'] } }),
       },
     },
     handle: stopChat,

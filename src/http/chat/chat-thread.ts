@@ -2,7 +2,7 @@ import type { Agent, Executor, Thread, ThreadTurn } from '../../index.ts';
 import type { Action, Grant } from '../authorize.ts';
 import { RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
-import { messageIdOf } from './chunks.ts';
+import { messageIdOfChunk } from './chunks.ts';
 
 /** A request about one chat, by a caller who may read it. A chat is the thread of this caller with its id. */
 export interface OpenChat {
@@ -29,7 +29,7 @@ export async function openChat(
   const grant = await call.ask({ action, threadId, agentId });
   const agent = agents.get(agentId);
   if (!agent) throw new RequestError('BAD_REQUEST', 'there is no such agent');
-  return { call, threadId, grant, agentId, agent, thread: threadOf({ executor, threadId, agent, grant }) };
+  return { call, threadId, grant, agentId, agent, thread: threadOfChat({ executor, threadId, agent, grant }) };
 }
 
 interface ThreadFacts {
@@ -40,7 +40,7 @@ interface ThreadFacts {
 }
 
 /** The thread of the caller; `labels` are added to those of the grant. */
-export function threadOf({ executor, threadId, agent, grant }: ThreadFacts, labels: Grant['labels'] = {}): Thread {
+export function threadOfChat({ executor, threadId, agent, grant }: ThreadFacts, labels: Grant['labels'] = {}): Thread {
   const all = { ...grant.labels, ...labels };
   const labelled = Object.keys(all).length > 0 ? { labels: all } : {};
   return executor.thread(threadId, { agent, callerId: grant.callerId, ...labelled });
@@ -71,5 +71,5 @@ export async function liveRun(chat: OpenChat): Promise<string | undefined> {
 /** The turn of a message of the assistant; undefined if this chat has none. */
 export async function turnOfAnswer({ thread }: OpenChat, messageId: string): Promise<ThreadTurn | undefined> {
   const runId = messageId.slice(0, -2);
-  return messageId === messageIdOf(runId) ? thread.turn({ runId }) : undefined;
+  return messageId === messageIdOfChunk(runId) ? thread.turn({ runId }) : undefined;
 }

@@ -5,15 +5,15 @@ import type { ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import { publicError } from '../problem.ts';
 import { publicParking } from '../runs/run-line.ts';
-import { type ShownCall, StepContent, textOf } from './step-content.ts';
-import type { RunPart, StepChunk, UiChunk } from './ui-chunk.ts';
+import { type ShownCall, StepContent, textOfPart } from './step-content.ts';
+import type { RunDataPart, StepChunk, UiChunk } from './ui-chunk.ts';
 import { WaitChunks } from './wait-chunks.ts';
 import { modelWaitPart } from './wait-parts.ts';
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
 /** The id of the message that shows a run in a page. */
-export function messageIdOf(runId: string): string {
+export function messageIdOfChunk(runId: string): string {
   return `${runId}:m`;
 }
 
@@ -25,7 +25,7 @@ export class RunChunks {
   readonly #runId: string;
   #out: StepChunk[] = [];
   #isStarted = false;
-  #run: RunPart;
+  #run: RunDataPart;
   #content: StepContent | undefined;
   #step = 0;
   readonly #waits: WaitChunks;
@@ -113,11 +113,11 @@ export class RunChunks {
   #start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.#emit({ type: 'start', messageId: messageIdOf(this.#runId) });
+    this.#emit({ type: 'start', messageId: messageIdOfChunk(this.#runId) });
     this.#showRun({});
   }
 
-  #showRun(change: Partial<RunPart>): void {
+  #showRun(change: Partial<RunDataPart>): void {
     const { runId, status, retry, limit } = { ...this.#run, ...change };
     const { wakeAt, code } = change;
     const rest = { ...(wakeAt === undefined ? {} : { wakeAt }), ...(code === undefined ? {} : { code }) };
@@ -154,7 +154,7 @@ export class RunChunks {
         this.#progress(event);
         break;
       case 'tool.done':
-        if (!event.isLate) this.#done(event);
+        if (!event.isLate) this.#onDone(event);
         break;
     }
   }
@@ -238,15 +238,15 @@ export class RunChunks {
     this.#content?.send({ type: 'tool-output-available', toolCallId: callId, output: progress, preliminary: true });
   }
 
-  #done({ step, callId, name, output }: EventOf<'tool.done'>): void {
+  #onDone({ step, callId, name, output }: EventOf<'tool.done'>): void {
     const content = this.#at(step);
     if (!content) return;
     const call = content.call({ callId, name, input: {} });
     if (call.isDone) return;
     call.isDone = true;
-    if (output.type === 'execution-denied') this.#waits.denied(content, call, output.reason);
+    if (output.type === 'execution-denied') this.#waits.onDenied(content, call, output.reason);
     else {
-      this.#waits.approved(content, call);
+      this.#waits.onApproved(content, call);
       content.send(outputChunk(call, output));
     }
   }
@@ -264,16 +264,16 @@ export class RunChunks {
     const content = this.#content;
     content?.close();
     for (const call of content?.calls.values() ?? [])
-      if (content && call.approval && !call.approval.isSettled && !call.isDone) this.#waits.denied(content, call);
+      if (content && call.approval && !call.approval.isSettled && !call.isDone) this.#waits.onDenied(content, call);
     content?.finish();
     this.#waits.over(status === 'ok' ? 'answered' : 'withdrawn');
     this.#showRun({ status });
     this.isOver = true;
-    if (status === 'ok') this.#succeeded();
-    else this.#failed(status, error);
+    if (status === 'ok') this.#onSucceeded();
+    else this.#onFailed(status, error);
   }
 
-  #succeeded(): void {
+  #onSucceeded(): void {
     // A page that sends by itself when all calls of the last step have results would never stop: the last step has none.
     if (this.#content && this.#content.calls.size > 0) {
       this.#emit({ type: 'start-step' });
@@ -286,7 +286,7 @@ export class RunChunks {
     this.#emit({ type: 'finish', finishReason, ...(usage ? { messageMetadata: { usage } } : {}) });
   }
 
-  #failed(status: RunPart['status'], error: ErrorData | undefined): void {
+  #onFailed(status: RunDataPart['status'], error: ErrorData | undefined): void {
     if (status === 'cancelled') {
       this.#emit({ type: 'abort' });
       this.#emit({ type: 'finish', finishReason: 'interrupted' });
@@ -301,7 +301,7 @@ function outputChunk(
 ): UiChunk {
   if (output.type !== 'error-text' && output.type !== 'error-json')
     return { type: 'tool-output-available', toolCallId: callId, output: output.value };
-  const errorText = textOf(output.value);
+  const errorText = textOfPart(output.value);
   if (typeof input === 'string')
     return { type: 'tool-input-error', toolCallId: callId, toolName: name, input, errorText };
   return { type: 'tool-output-error', toolCallId: callId, errorText };

@@ -5,7 +5,7 @@ import type { Call } from '../route.ts';
 import { streamAnswer } from '../sse.ts';
 import { type ChatSource, chatFrames, chatHeaders, nothingNew } from './chat-stream.ts';
 import { liveRun, newestTurn, type OpenChat, openChat, turnOfAnswer } from './chat-thread.ts';
-import { placeIn } from './frame-id.ts';
+import { placeInFrame } from './frame-id.ts';
 
 /** Streams the newest message of a chat from its beginning, or what a page lacks of a message; 204 if there is nothing. */
 export async function followChat(call: Call): Promise<Response> {
@@ -37,7 +37,7 @@ async function hasJustEnded({ served: { executor, web } }: Call, runId: string):
 }
 
 async function afterPlace(chat: OpenChat, last: string): Promise<Response> {
-  const place = placeIn(last);
+  const place = placeInFrame(last);
   if (!place) throw new RequestError('BAD_REQUEST', 'there is no such place in the stream');
   const turn = await chat.thread.turn({ runId: place.runId });
   if (!turn) throw new RequestError('NOT_FOUND');

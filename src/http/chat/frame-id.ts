@@ -55,7 +55,7 @@ export function frameId({ runId, step, asked }: FramePlace): string {
 }
 
 /** Reads the id of the last frame that a page has; undefined for a text that is none. */
-export function placeIn(id: string): FramePlace | undefined {
+export function placeInFrame(id: string): FramePlace | undefined {
   const [run = '', place = '', waits = '', ...more] = id.split('/');
   if (more.length > 0 || waits.length > MAX_ASKED_CHARS || !/^(?:\d{1,9}|end)$/.test(place)) return undefined;
   try {

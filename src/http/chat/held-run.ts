@@ -1,6 +1,6 @@
 import type { Executor } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import { needsPerson } from './wait-parts.ts';
+import { isForChat } from './wait-parts.ts';
 
 /** How many runs below a run are looked at. */
 const MAX_CHILD_DEPTH = 8;
@@ -14,7 +14,7 @@ export async function personWaits(executor: Executor, runId: string, depth = 0):
   if (await hasUnread(executor, runId)) return new Set();
   const line = await executor.find(runId);
   const waits = line && 'waits' in line ? (line.waits ?? []) : [];
-  const found = new Set(waits.filter(needsPerson).map(({ id }) => id));
+  const found = new Set(waits.filter(isForChat).map(({ id }) => id));
   for (const wait of waits)
     if (wait.kind === 'child' && depth < MAX_CHILD_DEPTH)
       for (const id of await personWaits(executor, wait.childRunId, depth + 1)) found.add(id);

@@ -6,7 +6,7 @@ import { ThreadBusyError } from '../../values/errors.ts';
 import { RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
 import { chatFrames, nothingNew } from './chat-stream.ts';
-import { alsoAsk, liveRun, type OpenChat, openChat, threadOf, turnOfAnswer } from './chat-thread.ts';
+import { alsoAsk, liveRun, type OpenChat, openChat, threadOfChat, turnOfAnswer } from './chat-thread.ts';
 import { sourceOf, streamChat, streamFrames, streamNothing } from './follow-chat.ts';
 import { personWaits } from './held-run.ts';
 import type { PagePosition } from './page-position.ts';
@@ -216,7 +216,7 @@ async function send(
   const { executor, onWaiting } = chat.call.served;
   const isHeld = live !== undefined && onWaiting === 'interrupt' && (await personWaits(executor, live)).size > 0;
   const labels = key === undefined ? {} : { [KEY_LABEL]: keyOf(key) };
-  const thread = threadOf({ executor, threadId: chat.threadId, agent: chat.agent, grant }, labels);
+  const thread = threadOfChat({ executor, threadId: chat.threadId, agent: chat.agent, grant }, labels);
   const messageId = messages.at(-1)?.id ?? '';
   const sending = { id: messageId, parts, onBusy: isHeld ? 'interrupt' : 'queue' } as const;
   const { runId } = await (again ? thread.retry(messageId, { parts }) : thread.send(sending));

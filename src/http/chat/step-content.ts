@@ -1,4 +1,4 @@
-import { type Piece, unread } from '../../run/journal/reply-view.ts';
+import { unread, type ViewPiece } from '../../run/journal/reply-view.ts';
 import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../../values/message.ts';
 import type { UiChunk } from './ui-chunk.ts';
 
@@ -70,7 +70,7 @@ export class StepContent {
   }
 
   /** A piece of text. What the page has already is left out. */
-  text(piece: Piece & { readonly kind: TextKind }): void {
+  text(piece: ViewPiece & { readonly kind: TextKind }): void {
     const { kind, block } = piece;
     const last = this.#sent.at(-1);
     const begun = last?.kind === kind && last.block === block ? last : undefined;
@@ -81,7 +81,7 @@ export class StepContent {
   }
 
   /** A piece of the arguments of a call. */
-  input(piece: Piece & Pick<SentCall, 'callId' | 'name'>): void {
+  input(piece: ViewPiece & Pick<SentCall, 'callId' | 'name'>): void {
     if (this.isRecorded) return;
     const { block, offset, callId, name } = piece;
     let begun = this.#sent.findLast((sent): sent is SentCall => sent.kind === 'call' && sent.callId === callId);
@@ -235,13 +235,13 @@ export function shownPart(part: Part, block: number): Shown[] {
 function providerResult({ toolCallId, output }: ToolResultPart): UiChunk {
   const byProvider = { toolCallId, providerExecuted: true } as const;
   if (output.type === 'error-text' || output.type === 'error-json')
-    return { type: 'tool-output-error', ...byProvider, errorText: textOf(output.value) };
+    return { type: 'tool-output-error', ...byProvider, errorText: textOfPart(output.value) };
   const value = output.type === 'execution-denied' ? (output.reason ?? null) : output.value;
   return { type: 'tool-output-available', ...byProvider, output: value };
 }
 
 /** Returns the text of an error as the model read it. */
-export function textOf(value: unknown): string {
+export function textOfPart(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 

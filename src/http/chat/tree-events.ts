@@ -36,7 +36,7 @@ export async function* treeEvents(source: TreeSource, runId: string): AsyncGener
       if (!got) continue;
       if (got.done) return;
       const event = got.value;
-      if (event.type === 'tool.done' || event.type === 'wait.withdrawn') yield* await children.ended(event.callId);
+      if (event.type === 'tool.done' || event.type === 'wait.withdrawn') yield* await children.listEnded(event.callId);
       yield { event, isBelow: false };
       if (event.type === 'wait.opened' && event.wait.kind === 'child') children.follow(event.wait);
       next = events.next();
@@ -77,7 +77,7 @@ class ChildWaits {
   }
 
   /** What is left of the child of a call that is over. */
-  async ended(callId = ''): Promise<readonly TreeEvent[]> {
+  async listEnded(callId = ''): Promise<readonly TreeEvent[]> {
     const reading = this.#reading.get(callId);
     if (!reading) return [];
     this.#reading.delete(callId);

@@ -3,11 +3,11 @@ import type { Usage } from '../../values/usage.ts';
 
 /** The parts of a message of `useChat` that hold data of Pawl. */
 export type DataChunk =
-  | { readonly type: 'data-pawl-run'; readonly id: string; readonly data: RunPart }
-  | { readonly type: 'data-pawl-wait'; readonly id: string; readonly data: WaitPart };
+  | { readonly type: 'data-pawl-run'; readonly id: string; readonly data: RunDataPart }
+  | { readonly type: 'data-pawl-wait'; readonly id: string; readonly data: WaitDataPart };
 
 /** What a page knows about the run behind a message. */
-export interface RunPart {
+export interface RunDataPart {
   readonly runId: string;
   readonly status: 'running' | 'waiting' | 'parked' | 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed';
   /** The earliest time at which a waiting run continues by itself, wall clock, ms. */
@@ -21,7 +21,7 @@ export interface RunPart {
 }
 
 /** What a page knows about one wait of a call. The other fields depend on its kind. */
-export interface WaitPart extends JsonObject {
+export interface WaitDataPart extends JsonObject {
   readonly id: string;
   readonly kind: string;
   readonly state: 'open' | 'answered' | 'expired' | 'withdrawn';
@@ -98,13 +98,13 @@ export type UiChunk =
   | DataChunk
   | {
       readonly type: 'finish';
-      readonly finishReason: FinishReason;
+      readonly finishReason: UiFinishReason;
       readonly messageMetadata?: { readonly usage: Usage };
     }
   | { readonly type: 'error'; readonly errorText: string };
 
 /** `tool-calls`: a person must act. `interrupted`: the page must not send by itself. */
-export type FinishReason = 'stop' | 'length' | 'content-filter' | 'other' | 'tool-calls' | 'interrupted';
+export type UiFinishReason = 'stop' | 'length' | 'content-filter' | 'other' | 'tool-calls' | 'interrupted';
 
 /** A chunk, and the step of the message in which it arrives; 0 = before the first. */
 export interface StepChunk {

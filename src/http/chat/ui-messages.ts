@@ -1,7 +1,7 @@
 import type { ThreadMessage } from '../../index.ts';
 import type { Message, ToolCallPart, ToolOutput } from '../../values/message.ts';
-import { messageIdOf } from './chunks.ts';
-import { fileUrlOf, shownPart, textOf } from './step-content.ts';
+import { messageIdOfChunk } from './chunks.ts';
+import { fileUrlOf, shownPart, textOfPart } from './step-content.ts';
 
 /** A message of `useChat`, as a thread has it. */
 export interface UiMessage {
@@ -63,7 +63,7 @@ class Answer {
   }
 
   get message(): UiMessage {
-    return { id: messageIdOf(this.runId), role: 'assistant', parts: this.#parts };
+    return { id: messageIdOfChunk(this.runId), role: 'assistant', parts: this.#parts };
   }
 
   add(message: Message): void {
@@ -104,7 +104,7 @@ class Answer {
       const why = output.reason === undefined ? {} : { reason: output.reason };
       this.#change(callId, { state: 'output-denied', approval: { id: `${callId}:rule`, approved: false, ...why } });
     } else if (output.type === 'error-text' || output.type === 'error-json')
-      this.#change(callId, { state: 'output-error', errorText: textOf(output.value) });
+      this.#change(callId, { state: 'output-error', errorText: textOfPart(output.value) });
     else this.#change(callId, { state: 'output-available', output: output.value });
   }
 

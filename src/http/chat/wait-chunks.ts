@@ -1,7 +1,7 @@
 import type { RunEvent, Wait } from '../../index.ts';
 import type { ShownCall, StepContent } from './step-content.ts';
-import type { UiChunk, WaitPart } from './ui-chunk.ts';
-import { approvalDescriptor, needsPerson, waitPart } from './wait-parts.ts';
+import type { UiChunk, WaitDataPart } from './ui-chunk.ts';
+import { approvalDescriptor, isForChat, waitPart } from './wait-parts.ts';
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 type Approval = Extract<Wait, { kind: 'approval' }>;
@@ -16,7 +16,7 @@ export interface Steps {
 
 interface OpenWait {
   wait: Wait;
-  part: WaitPart;
+  part: WaitDataPart;
   /** A run below this one waits. */
   readonly isBelow: boolean;
 }
@@ -38,13 +38,13 @@ export class WaitChunks {
     const waits = [...this.#open.values()];
     const below = new Set(waits.flatMap(({ wait, isBelow }) => (isBelow ? (wait.callId ?? []) : [])));
     const isPersons = ({ wait }: OpenWait) =>
-      needsPerson(wait) || (wait.kind === 'child' && below.has(wait.callId ?? ''));
+      isForChat(wait) || (wait.kind === 'child' && below.has(wait.callId ?? ''));
     return waits.length > 0 && waits.every(isPersons);
   }
 
   /** The ids of the open waits for persons. */
   get persons(): readonly string[] {
-    return [...this.#open].flatMap(([id, { wait }]) => (needsPerson(wait) ? id : []));
+    return [...this.#open].flatMap(([id, { wait }]) => (isForChat(wait) ? id : []));
   }
 
   /** Whether a wait was ever opened here. */
@@ -56,19 +56,19 @@ export class WaitChunks {
   map(event: RunEvent, isBelow: boolean): void {
     switch (event.type) {
       case 'wait.opened':
-        this.#opened(event, isBelow);
+        this.#onOpened(event, isBelow);
         break;
       case 'wait.answered':
-        this.#answered(event);
+        this.#onAnswered(event);
         break;
       case 'wait.refused':
-        this.#refused(event);
+        this.#onRefused(event);
         break;
       case 'wait.expired':
-        this.#settled(event.waitId, { state: 'expired' });
+        this.#onSettled(event.waitId, { state: 'expired' });
         break;
       case 'wait.withdrawn':
-        this.#settled(event.waitId, { state: 'withdrawn' });
+        this.#onSettled(event.waitId, { state: 'withdrawn' });
         break;
     }
   }
@@ -80,14 +80,14 @@ export class WaitChunks {
   }
 
   /** A call that has run was approved, although the news of it may still be on its way. */
-  approved(content: StepContent, { approval }: ShownCall): void {
+  onApproved(content: StepContent, { approval }: ShownCall): void {
     if (!approval || approval.isSettled) return;
     approval.isSettled = true;
     content.send({ type: 'tool-approval-response', approvalId: approval.waitId, approved: true });
   }
 
   /** A rule that denied a call never asked: the page gets question and answer at once. */
-  denied(content: StepContent, call: ShownCall, reason?: string): void {
+  onDenied(content: StepContent, call: ShownCall, reason?: string): void {
     const toolCallId = call.callId;
     const approvalId = call.approval?.waitId ?? `${toolCallId}:rule`;
     if (!call.approval) content.send({ type: 'tool-approval-request', approvalId, toolCallId, isAutomatic: true });
@@ -97,7 +97,7 @@ export class WaitChunks {
     content.send({ type: 'tool-output-denied', toolCallId });
   }
 
-  #opened({ wait, input }: EventOf<'wait.opened'>, isBelow: boolean): void {
+  #onOpened({ wait, input }: EventOf<'wait.opened'>, isBelow: boolean): void {
     const content = this.#steps.at(wait.step);
     const part = waitPart(wait);
     this.#open.set(wait.id, { wait, part, isBelow });
@@ -131,7 +131,7 @@ export class WaitChunks {
     this.#emit({ ...asked, ...reason, approvalDescriptor: { ...approvalDescriptor(wait), votes } });
   }
 
-  #answered({ waitId, how, by, votes, wait }: EventOf<'wait.answered'>): void {
+  #onAnswered({ waitId, how, by, votes, wait }: EventOf<'wait.answered'>): void {
     const open = this.#open.get(waitId);
     const call = this.#callOf(open);
     if (votes !== undefined) {
@@ -143,18 +143,18 @@ export class WaitChunks {
     }
     const content = this.#steps.now();
     if (content && call?.approval?.waitId === waitId && !call.isDone) {
-      if (how === 'approve') this.approved(content, call);
+      if (how === 'approve') this.onApproved(content, call);
       // A denied call of a run below ends there: the page's call continues.
       if (how === 'deny' && open?.isBelow) {
         call.approval.isSettled = true;
         content.send({ type: 'tool-approval-response', approvalId: waitId, approved: false });
       }
     }
-    this.#settled(waitId, { state: 'answered', how, ...(by === undefined ? {} : { by: { ...by } }) });
+    this.#onSettled(waitId, { state: 'answered', how, ...(by === undefined ? {} : { by: { ...by } }) });
   }
 
   /** The page may show the answer that was refused: it gets the question again. */
-  #refused({ waitId, code }: EventOf<'wait.refused'>): void {
+  #onRefused({ waitId, code }: EventOf<'wait.refused'>): void {
     const open = this.#open.get(waitId);
     this.#change(waitId, { refused: code });
     const call = this.#callOf(open);
@@ -163,17 +163,17 @@ export class WaitChunks {
     else if (call.approval?.waitId === waitId) this.#ask(call, open.wait, votesIn(open.part, open.wait));
   }
 
-  #settled(waitId: string, change: Partial<WaitPart>): void {
+  #onSettled(waitId: string, change: Partial<WaitDataPart>): void {
     const call = this.#callOf(this.#open.get(waitId));
     this.#change(waitId, change);
     this.#open.delete(waitId);
     if (call) this.#askNext(call);
   }
 
-  #change(waitId: string, change: { readonly [field: string]: WaitPart[string] | undefined }): void {
+  #change(waitId: string, change: { readonly [field: string]: WaitDataPart[string] | undefined }): void {
     const open = this.#open.get(waitId);
     if (!open) return;
-    open.part = { ...open.part, ...change } as WaitPart;
+    open.part = { ...open.part, ...change } as WaitDataPart;
     this.#emit({ type: 'data-pawl-wait', id: waitId, data: open.part });
   }
 
@@ -183,7 +183,7 @@ export class WaitChunks {
   }
 }
 
-function votesIn({ votes }: WaitPart, wait: Approval): number {
+function votesIn({ votes }: WaitDataPart, wait: Approval): number {
   return typeof votes === 'number' ? votes : wait.votes.length;
 }
 

@@ -1,15 +1,15 @@
 import type { Wait } from '../../index.ts';
 import type { ModelWait } from '../../run/waits/wait.ts';
 import type { JsonObject } from '../../values/json.ts';
-import type { RunPart, WaitPart } from './ui-chunk.ts';
+import type { RunDataPart, WaitDataPart } from './ui-chunk.ts';
 
 /** Returns whether only a person ends a wait, apart from its expiry. */
-export function needsPerson({ kind }: Pick<Wait, 'kind'>): boolean {
+export function isForChat({ kind }: Pick<Wait, 'kind'>): boolean {
   return kind === 'approval' || kind === 'question';
 }
 
 /** Returns what a page shows of an open wait. */
-export function waitPart(wait: Wait): WaitPart {
+export function waitPart(wait: Wait): WaitDataPart {
   const { id, kind, createdAt, dueAt, callId, tool } = wait;
   return {
     ...{ id, kind, state: 'open', createdAt },
@@ -51,7 +51,7 @@ function ofKind(wait: Wait): JsonObject {
 }
 
 /** What a page shows of a run that waits for its model. */
-export function modelWaitPart(wait: ModelWait): Pick<RunPart, 'retry' | 'limit'> {
+export function modelWaitPart(wait: ModelWait): Pick<RunDataPart, 'retry' | 'limit'> {
   if (wait.kind === 'limit') {
     const { rule, turnAt } = wait;
     return { limit: { turnAt, ...(rule === undefined ? {} : { rule }) } };

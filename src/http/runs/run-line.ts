@@ -39,6 +39,8 @@ export interface RunLine {
   /** How many runs below it are known to work for it, or it waits for. */
   readonly children: number;
   readonly labels: Labels;
+  /** The trace of `pawl/otel`; absent = it has none. */
+  readonly traceId?: string;
 }
 
 /** What a line needs besides the run itself. */
@@ -54,7 +56,7 @@ export interface LineFacts {
 
 /** A run whose record is kept after its end, in a list. */
 interface EndedEntry extends Omit<EndedRunLine, 'outcome'> {
-  readonly outcome: Pick<RunOutput, 'status' | 'error' | 'usage' | 'spend' | 'iterations'>;
+  readonly outcome: Pick<RunOutput, 'status' | 'error' | 'usage' | 'spend' | 'iterations' | 'traceId'>;
 }
 
 /** A run in any place. */
@@ -83,6 +85,7 @@ export function runLine(run: AnyRun, facts: LineFacts = {}): RunLine {
   const meta = 'meta' in run ? run.meta : undefined;
   const names = { agentId: meta?.agentId ?? '', agentName: meta?.agentName ?? '' };
   const { maxSteps } = facts;
+  const traceId = traceIdOf(run);
   return {
     runId: run.runId,
     ...names,
@@ -95,7 +98,15 @@ export function runLine(run: AnyRun, facts: LineFacts = {}): RunLine {
     ...('owner' in run && run.owner !== undefined ? { owner: run.owner } : {}),
     children: childrenOf(run).length,
     labels: ('labels' in run ? run.labels : undefined) ?? {},
+    ...(traceId === undefined ? {} : { traceId }),
   };
+}
+
+/** What an outcome of a foreign store has there may be any text. */
+function traceIdOf(run: AnyRun): string | undefined {
+  const place = run.status === 'ended' ? run.outcome : run;
+  const traceId = 'traceId' in place ? place.traceId : undefined;
+  return traceId && /^[0-9a-f]{32}$/.test(traceId) ? traceId : undefined;
 }
 
 function shortened(text: string): string {
@@ -147,6 +158,7 @@ function standing(run: AnyRun, { needsPerson = false, isAnswered = false, all = 
   const isForPerson = needsPerson || waits.some(isForPersonWait);
   if (isForPerson || (waits.length > 0 && isResting(run))) return waiting(run, waits, isForPerson);
   if (run.status === 'live') return { state: 'run', where: placeOf(run) };
+  if ('setup' in run && run.setup) return { state: 'idle', where: afterSteps(run), ...publicParking('SETUP') };
   return { state: 'idle', where: afterSteps(run), why: 'no process works on it' };
 }
 

@@ -3,7 +3,7 @@ import { labelsOf } from '../../run/request.ts';
 import { answersIn, isAnswered } from '../../run/waits/sent-answer.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { Turns } from '../../values/event-loop.ts';
-import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
+import { cursorText, limitIn, type PageQuery, placeInCursor } from '../cursor.ts';
 import { RequestError } from '../problem.ts';
 import type { GrantedCall, Served } from '../route.ts';
 import {
@@ -104,12 +104,12 @@ type KeptCursor = Pick<KeptRun, 'runId' | 'endedAt'>;
  * Lists the runs that a caller started, without the runs below them: open ones first, by the time of their last record, then
  * those that ended while their records are kept, the newest end first.
  */
-export async function listRunLines(call: GrantedCall): Promise<Page<RunLine>> {
+export async function listRunLines(call: GrantedCall): Promise<PageQuery<RunLine>> {
   const { served, grant, query } = call;
   const filter = filterOf(call);
   const context = { served, filter, below: new Below(served), all: grant.all === true };
   const items: RunLine[] = [];
-  let place = placeIn<Place>(query.after?.[0], isPlace);
+  let place = placeInCursor<Place>(query.after?.[0], isPlace);
   let read = 0;
   for await (const [run, at] of runsAfter(served, filter, place)) {
     place = at;
@@ -132,7 +132,7 @@ type Placed = readonly [run: AnyRun, place: Place];
 async function* runsAfter(served: Served, filter: Filter, place: Place | undefined): AsyncGenerator<Placed> {
   const isEnded = place !== undefined && 'endedAt' in place;
   if (!isEnded && !filter.ended && hasState(filter, openStates)) yield* openRuns(served, filter, place);
-  if (hasState(filter, endStates)) yield* endedRuns(served, filter, isEnded ? place : undefined);
+  if (hasState(filter, endStates)) yield* listEnded(served, filter, isEnded ? place : undefined);
 }
 
 const endStates: readonly RunState[] = ['ok', 'fail', 'cut'];
@@ -157,7 +157,7 @@ async function* openRuns({ executor }: Served, filter: Filter, from: ListCursor 
 }
 
 /** None in a store that keeps no records of ended runs. */
-async function* endedRuns({ executor }: Served, filter: Filter, from: KeptCursor | undefined): AsyncGenerator<Placed> {
+async function* listEnded({ executor }: Served, filter: Filter, from: KeptCursor | undefined): AsyncGenerator<Placed> {
   let after = from;
   for (;;) {
     const options = { limit: READ_AT_ONCE, ...callerOf(filter), ...filter.ended, ...(after ? { after } : {}) };

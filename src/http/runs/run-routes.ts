@@ -3,7 +3,7 @@ import { hasCode } from '../../values/error-data.ts';
 import { RunWaitsError, UndeliveredError } from '../../values/errors.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, Route, RunCall } from '../route.ts';
-import { answerOf, pageOf, pageQuery, text } from '../schemas.ts';
+import { answerSchemaOf, pageQuery, pageSchemaOf, text } from '../schemas.ts';
 import { streamEvents } from './run-events.ts';
 import { runStates } from './run-line.ts';
 import { listRunLines } from './run-list.ts';
@@ -15,13 +15,13 @@ import {
   lineSchema,
   listedWaitSchema,
   startBody,
-  stateOf,
+  stateSchemaOf,
   steerBody,
   viewSchema,
 } from './run-schemas.ts';
-import { viewOf } from './run-view.ts';
-import { startRun } from './start-run.ts';
-import { answerWait, listWaitViews, waitKinds } from './waits.ts';
+import { runViewOf } from './run-view.ts';
+import { startRunRoute } from './start-run.ts';
+import { answerWaitRoute, listWaitViews, waitKinds } from './waits.ts';
 
 const listQuery = {
   ...pageQuery,
@@ -67,15 +67,15 @@ export const runRoutes: readonly Route[] = [
     answers: {
       202: {
         description: 'The run is recorded, or was: `started`, `resumed` or `joined`.',
-        schema: answerOf({ runId: text, accepted: { enum: ['started', 'resumed', 'joined'] } }),
+        schema: answerSchemaOf({ runId: text, accepted: { enum: ['started', 'resumed', 'joined'] } }),
       },
       200: {
         description: 'The run of this key has ended.',
-        schema: answerOf({ runId: text, accepted: { enum: ['ended'] }, result: endSchema }),
+        schema: answerSchemaOf({ runId: text, accepted: { enum: ['ended'] }, result: endSchema }),
       },
     },
     problems: ['RUN_ID_CONFLICT', 'RUN_PARKED', 'BUDGET_EXCEEDED'],
-    handle: startRun,
+    handle: startRunRoute,
   },
   {
     method: 'GET',
@@ -83,7 +83,7 @@ export const runRoutes: readonly Route[] = [
     summary: "Lists the caller's runs, by pages.",
     action: 'list',
     query: listQuery,
-    answers: { 200: { description: 'A page of runs.', schema: pageOf(lineSchema) } },
+    answers: { 200: { description: 'A page of runs.', schema: pageSchemaOf(lineSchema) } },
     handle: async (call: GrantedCall) => jsonAnswer(await listRunLines(call)),
   },
   {
@@ -93,7 +93,7 @@ export const runRoutes: readonly Route[] = [
     action: 'read',
     of: 'run',
     answers: { 200: { description: 'The run.', schema: viewSchema } },
-    handle: async (call) => jsonAnswer(await viewOf(call)),
+    handle: async (call) => jsonAnswer(await runViewOf(call)),
   },
   {
     method: 'GET',
@@ -118,8 +118,8 @@ export const runRoutes: readonly Route[] = [
     of: 'run',
     body: cancelBody,
     answers: {
-      200: { description: 'It is over.', schema: stateOf('ended') },
-      202: { description: 'The process that works on it ends it.', schema: stateOf('sent') },
+      200: { description: 'It is over.', schema: stateSchemaOf('ended') },
+      202: { description: 'The process that works on it ends it.', schema: stateSchemaOf('sent') },
     },
     problems: ['RUN_WAITS'],
     handle: cancelRun,
@@ -133,7 +133,7 @@ export const runRoutes: readonly Route[] = [
     answers: {
       202: {
         description: 'It continues: `live` here, or `due` for a process that has its agent.',
-        schema: stateOf('live', 'due'),
+        schema: stateSchemaOf('live', 'due'),
       },
     },
     problems: ['RUN_ENDED', 'RECORD_GONE', 'RUN_OWNED_ELSEWHERE', 'RUN_WAITS', 'UNSUPPORTED'],
@@ -146,7 +146,7 @@ export const runRoutes: readonly Route[] = [
     action: 'steer',
     of: 'run',
     body: steerBody,
-    answers: { 202: { description: 'The message is on its way.', schema: stateOf('durable', 'queued', 'sent') } },
+    answers: { 202: { description: 'The message is on its way.', schema: stateSchemaOf('durable', 'queued', 'sent') } },
     problems: ['UNDELIVERED', 'RUN_WAITS'],
     handle: steerRun,
   },
@@ -158,8 +158,8 @@ export const runRoutes: readonly Route[] = [
     of: 'run',
     body: eventBody,
     answers: {
-      200: { description: 'The record of the run has the event.', schema: stateOf('recorded') },
-      202: { description: 'The event waits for the process that takes up the run.', schema: stateOf('sent') },
+      200: { description: 'The record of the run has the event.', schema: stateSchemaOf('recorded') },
+      202: { description: 'The event waits for the process that takes up the run.', schema: stateSchemaOf('sent') },
     },
     problems: [
       'EVENT_INVALID',
@@ -187,7 +187,7 @@ export const runRoutes: readonly Route[] = [
       },
     },
     problems: ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'PERSON_REQUIRED'],
-    handle: answerWait,
+    handle: answerWaitRoute,
   },
   {
     method: 'GET',
@@ -195,13 +195,13 @@ export const runRoutes: readonly Route[] = [
     summary: "Lists what the caller's runs wait for, by pages.",
     action: 'list',
     query: waitingQuery,
-    answers: { 200: { description: 'A page of waits.', schema: pageOf(listedWaitSchema) } },
+    answers: { 200: { description: 'A page of waits.', schema: pageSchemaOf(listedWaitSchema) } },
     handle: async (call: GrantedCall) => jsonAnswer(await listWaitViews(call)),
   },
 ];
 
 function answered(...states: readonly string[]) {
-  return answerOf({ runId: text, waitId: text, state: { enum: states } });
+  return answerSchemaOf({ runId: text, waitId: text, state: { enum: states } });
 }
 
 async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
@@ -222,13 +222,14 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
 async function retryRun({ run, grant: { by }, served: { executor } }: RunCall): Promise<Response> {
   checkBegun(run);
   const { runId } = run;
+  const who = by ? { by } : {};
   try {
-    const { accepted, error } = await executor.retry(runId);
+    const { accepted, error } = await executor.retry(runId, who);
     if (accepted === 'refused' && error) throw error;
     return jsonAnswer({ runId, state: 'live' }, 202);
   } catch (error) {
     if (!hasCode(error, 'AGENT_NOT_FOUND')) throw error;
-    await executor.control(runId).retry(by ? { by } : {});
+    await executor.control(runId).retry(who);
     return jsonAnswer({ runId, state: 'due' }, 202);
   }
 }

@@ -1,15 +1,15 @@
 import type { JsonObject } from '../../values/json.ts';
-import { answerOf, anything, count, objectOf, text, texts, time, upTo } from '../schemas.ts';
+import { answerSchemaOf, anything, countSchema, objectOf, text, texts, time, upTo } from '../schemas.ts';
 import { runStates } from './run-line.ts';
 
 /** Longest texts of a body, in UTF-16 units; the whole body is bounded too. */
 const PROMPT = 1_000_000;
 const REASON = 4_096;
 
-const errorSchema = answerOf({ code: text, message: text });
+const errorSchema = answerSchemaOf({ code: text, message: text });
 
 /** How a run ended. */
-export const endSchema: JsonObject = answerOf(
+export const endSchema: JsonObject = answerSchemaOf(
   {
     status: { enum: ['ok', 'error', 'timeout', 'cancelled', 'killed', 'interrupted', 'waiting'] },
     output: text,
@@ -30,15 +30,16 @@ const lineFields: JsonObject = {
   where: text,
   why: text,
   code: text,
-  steps: count,
-  maxSteps: count,
-  tokens: count,
+  steps: countSchema,
+  maxSteps: countSchema,
+  tokens: countSchema,
   usd: { type: 'number' },
   beganAt: time,
   updatedAt: time,
   owner: { type: 'string', description: 'Only for a caller who sees the runs of all.' },
-  children: count,
+  children: countSchema,
   labels: texts,
+  traceId: { type: 'string', description: 'The trace of `pawl/otel`.' },
 };
 const lineRequired = [
   'runId',
@@ -54,14 +55,14 @@ const lineRequired = [
 ];
 
 /** A run in a list. */
-export const lineSchema: JsonObject = answerOf(lineFields, lineRequired);
+export const lineSchema: JsonObject = answerSchemaOf(lineFields, lineRequired);
 
 const waitFields: JsonObject = {
   id: text,
   kind: { enum: ['approval', 'question', 'event', 'timer', 'child', 'retry', 'limit'] },
   createdAt: time,
   dueAt: time,
-  step: count,
+  step: countSchema,
   callId: text,
   tool: text,
   input: anything,
@@ -70,29 +71,29 @@ const waitFields: JsonObject = {
 const waitRequired = ['id', 'kind', 'createdAt', 'step'];
 
 /** One run. */
-export const viewSchema: JsonObject = answerOf(
+export const viewSchema: JsonObject = answerSchemaOf(
   {
     ...lineFields,
     rootRunId: text,
     parentRunId: text,
-    waits: { type: 'array', items: answerOf(waitFields, waitRequired) },
+    waits: { type: 'array', items: answerSchemaOf(waitFields, waitRequired) },
     result: endSchema,
   },
   [...lineRequired, 'rootRunId', 'waits'],
 );
 
 /** An open wait, and the run that has it. */
-export const listedWaitSchema: JsonObject = answerOf(
+export const listedWaitSchema: JsonObject = answerSchemaOf(
   {
     ...waitFields,
     runId: text,
     rootRunId: text,
-    path: { type: 'array', items: answerOf({ runId: text, agentId: text, callId: text }, ['runId']) },
+    path: { type: 'array', items: answerSchemaOf({ runId: text, agentId: text, callId: text }, ['runId']) },
     agentId: text,
     callerId: text,
     labels: texts,
     updatedAt: time,
-    answers: { type: 'array', items: answerOf({ how: text, by: anything, at: time }, ['how']) },
+    answers: { type: 'array', items: answerSchemaOf({ how: text, by: anything, at: time }, ['how']) },
     isAnswered: { enum: [true] },
   },
   [...waitRequired, 'runId', 'rootRunId', 'path', 'agentId', 'callerId', 'labels'],
@@ -144,7 +145,7 @@ export const answerBody: JsonObject = objectOf(
     how: { enum: ['approve', 'deny', 'answer', 'wake'] },
     value: { description: 'For `answer`: any JSON that fits the schema of the wait.' },
     input: { description: 'For `approve`: the input of the call as the person changed it.' },
-    note: upTo(REASON),
+    note: { ...upTo(REASON), description: 'For `approve`: for those who read the decision later; not for the model.' },
     reason: { ...upTo(REASON), description: 'For `deny`: the model reads it.' },
     digest: { ...upTo(256), description: 'That of the wait as the person saw it.' },
   },
@@ -152,5 +153,5 @@ export const answerBody: JsonObject = objectOf(
 );
 
 /** What became of a command. */
-export const stateOf = (...states: readonly string[]): JsonObject =>
-  answerOf({ runId: text, state: { enum: [...states] } });
+export const stateSchemaOf = (...states: readonly string[]): JsonObject =>
+  answerSchemaOf({ runId: text, state: { enum: [...states] } });

@@ -30,7 +30,7 @@ export interface RunView extends RunLine {
 }
 
 /** Describes the run of a request. */
-export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> {
+export async function runViewOf({ run, served, grant }: RunCall): Promise<RunView> {
   const { executor } = served;
   // Who works on it takes another look, which other routes do not need.
   const isStored = run.line.status !== 'live' && run.line.status !== 'ended';
@@ -46,7 +46,7 @@ export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> 
     rootRunId: run.rootRunId,
     ...(line.parent ? { parentRunId: line.parent.runId } : {}),
     waits: waitsOf(line).map(publicWait),
-    ...(line.status === 'ended' ? { result: endOf(line.outcome) } : {}),
+    ...(line.status === 'ended' ? { result: endOfView(line.outcome) } : {}),
   };
 }
 
@@ -55,7 +55,7 @@ function waitsOf(line: FoundRun): readonly OpenWait[] {
 }
 
 /** Returns how a run ended, as clients see it. */
-export function endOf({ status, output, data, error, kept, endedAt }: RunOutput): RunEndView {
+export function endOfView({ status, output, data, error, kept, endedAt }: RunOutput): RunEndView {
   return {
     status,
     output,

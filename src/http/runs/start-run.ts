@@ -4,7 +4,7 @@ import type { JsonObject } from '../../values/json.ts';
 import type { Grant } from '../authorize.ts';
 import { jsonAnswer, RequestError, refusedAnswer } from '../problem.ts';
 import type { GrantedCall, Served } from '../route.ts';
-import { endOf } from './run-view.ts';
+import { endOfView } from './run-view.ts';
 
 const MAX_KEY = 256;
 
@@ -46,7 +46,7 @@ interface StartBody {
 }
 
 /** Starts a run, or finds the one of this key. */
-export async function startRun({ request, body, grant, served }: GrantedCall): Promise<Response> {
+export async function startRunRoute({ request, body, grant, served }: GrantedCall): Promise<Response> {
   const { agent: agentId, prompt, inputs, images } = body as unknown as StartBody;
   const agent = agentNamed(served, agentId);
   if (prompt.trim() === '' && !images?.length) throw new RequestError('BAD_REQUEST', 'the body needs a prompt');
@@ -74,5 +74,5 @@ export async function startRun({ request, body, grant, served }: GrantedCall): P
   const headers = { location: `${served.web.basePath}/runs/${encodeURIComponent(runId)}` };
   if (accepted !== 'ended') return jsonAnswer({ runId, accepted }, 202, headers);
   const { messages: _, ...ended } = await run.result;
-  return jsonAnswer({ runId, accepted, result: endOf(ended) }, 200, headers);
+  return jsonAnswer({ runId, accepted, result: endOfView(ended) }, 200, headers);
 }

@@ -1,6 +1,6 @@
 import type { Answer, AnswerState, ListedWait, WaitCursor } from '../../index.ts';
 import { WaitGoneError } from '../../values/errors.ts';
-import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
+import { cursorText, limitIn, type PageQuery, placeInCursor } from '../cursor.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, RunCall } from '../route.ts';
 import { ownRoots } from '../run-access.ts';
@@ -21,12 +21,12 @@ export const waitKinds: readonly ListedWait['kind'][] = [
 const usualKinds = waitKinds.filter((kind) => kind !== 'child');
 
 /** Lists the open waits of a caller's runs, and of the runs below them. */
-export async function listWaitViews({ served, grant, query }: GrantedCall): Promise<Page<ListedWait>> {
+export async function listWaitViews({ served, grant, query }: GrantedCall): Promise<PageQuery<ListedWait>> {
   const { kind: kinds = [], runId: [rootRunId] = [], limit: [given] = [], after: [after] = [] } = query;
   if (kinds.some((kind) => !waitKinds.includes(kind as ListedWait['kind'])))
     throw new RequestError('BAD_REQUEST', `the query has an unknown kind; known: ${waitKinds.join(', ')}`);
   const limit = limitIn(given);
-  const from = placeIn<WaitCursor>(after, isWaitCursor);
+  const from = placeInCursor<WaitCursor>(after, isWaitCursor);
   const waits = await served.executor.waiting({
     limit,
     answers: true,
@@ -65,7 +65,7 @@ function isWaitCursor({ runId, id, createdAt, updatedAt }: Record<string, unknow
 const MAX_WAIT_ID = 128;
 
 /** Gives an answer to a wait of a run, or of a run below it. The person comes from the grant, never from the body. */
-export async function answerWait({ run, params, body, grant, served }: RunCall): Promise<Response> {
+export async function answerWaitRoute({ run, params, body, grant, served }: RunCall): Promise<Response> {
   const control = served.executor.control(run.runId);
   const { waitId = '' } = params;
   if (waitId.length > MAX_WAIT_ID) throw new WaitGoneError('there is no wait of this id');

@@ -1,6 +1,6 @@
 import type { Thread, ThreadMessage, ThreadTurn } from '../../index.ts';
 import { type UiMessage, uiMessagesOf } from '../chat/ui-messages.ts';
-import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
+import { cursorText, limitIn, type PageQuery, placeInCursor } from '../cursor.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall } from '../route.ts';
 import { existingThread } from './thread-access.ts';
@@ -9,9 +9,9 @@ import { existingThread } from './thread-access.ts';
 const TURNS_SHOWN = 20;
 
 /** Lists the threads of a caller, or all. */
-export async function listThreads({ served, grant, query }: GrantedCall): Promise<Response> {
+export async function listThreadsRoute({ served, grant, query }: GrantedCall): Promise<Response> {
   const limit = limitIn(query.limit?.[0]);
-  const place = placeIn<{ readonly at: string }>(query.after?.[0], isThreadPlace);
+  const place = placeInCursor<{ readonly at: string }>(query.after?.[0], isThreadPlace);
   const lines = await served.executor.threads({
     limit,
     ...(place ? { after: place.at } : {}),
@@ -62,7 +62,7 @@ const MAX_RECORDED = 1_000;
 async function uiPage(
   thread: Thread,
   { limit, after }: { readonly limit: number; readonly after: number | undefined },
-): Promise<Page<UiMessage>> {
+): Promise<PageQuery<UiMessage>> {
   const found: ThreadMessage[] = [];
   let isLast = false;
   while (!isLast && found.length < MAX_RECORDED) {
@@ -81,7 +81,7 @@ async function uiPage(
 }
 
 /** Messages may hold files: a page ends early rather than being very large. */
-function pageWithin(messages: readonly ThreadMessage[], limit: number): Page<ThreadMessage> {
+function pageWithin(messages: readonly ThreadMessage[], limit: number): PageQuery<ThreadMessage> {
   const items: ThreadMessage[] = [];
   let left = PAGE_CHARS;
   for (const message of messages) {

@@ -4,19 +4,37 @@ import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, Route } from '../route.ts';
 import { publicWait } from '../runs/run-line.ts';
 import { agentNamed, refuseUrls } from '../runs/start-run.ts';
-import { answerOf, anything, count, objectOf, pageOf, pageQuery, text, time, upTo } from '../schemas.ts';
+import {
+  answerSchemaOf,
+  anything,
+  countSchema,
+  objectOf,
+  pageQuery,
+  pageSchemaOf,
+  text,
+  time,
+  upTo,
+} from '../schemas.ts';
 import { callerQuery, existingThread, threadIn } from './thread-access.ts';
-import { listMessages, listThreads, showThread } from './thread-reads.ts';
+import { listMessages, listThreadsRoute, showThread } from './thread-reads.ts';
 
 const id = upTo(512, 1);
-const turnSchema = answerOf({
+const turnSchema = answerSchemaOf({
   messageId: text,
   runId: text,
   state: { enum: ['queued', 'live', 'steered', 'ended'] },
 });
 
-const lineSchema = answerOf(
-  { id: text, callerId: text, updatedAt: time, turns: count, messages: count, live: text, queued: count },
+const lineSchema = answerSchemaOf(
+  {
+    id: text,
+    callerId: text,
+    updatedAt: time,
+    turns: countSchema,
+    messages: countSchema,
+    live: text,
+    queued: countSchema,
+  },
   ['id', 'callerId', 'updatedAt', 'turns', 'messages', 'queued'],
 );
 
@@ -54,7 +72,7 @@ const placeFields: JsonObject = {
   before: { type: 'boolean', description: 'The turn of the message is not kept either.' },
 };
 
-const sentSchema = answerOf(
+const sentSchema = answerSchemaOf(
   {
     runId: text,
     state: { enum: ['started', 'queued', 'steered', 'known'] },
@@ -65,8 +83,12 @@ const sentSchema = answerOf(
 
 const messageSchema: JsonObject = {
   anyOf: [
-    answerOf({ id: text, runId: text, index: count, message: anything }),
-    answerOf({ id: text, role: { enum: ['user', 'assistant'] }, parts: { type: 'array', items: { type: 'object' } } }),
+    answerSchemaOf({ id: text, runId: text, index: countSchema, message: anything }),
+    answerSchemaOf({
+      id: text,
+      role: { enum: ['user', 'assistant'] },
+      parts: { type: 'array', items: { type: 'object' } },
+    }),
   ],
 };
 
@@ -86,8 +108,8 @@ export const threadRoutes: readonly Route[] = [
     summary: "Lists the caller's threads by pages, the last changed first.",
     action: 'list',
     query: pageQuery,
-    answers: { 200: { description: 'A page of threads.', schema: pageOf(lineSchema) } },
-    handle: listThreads,
+    answers: { 200: { description: 'A page of threads.', schema: pageSchemaOf(lineSchema) } },
+    handle: listThreadsRoute,
   },
   {
     method: 'GET',
@@ -98,7 +120,7 @@ export const threadRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The thread.',
-        schema: answerOf(
+        schema: answerSchemaOf(
           {
             id: text,
             live: text,
@@ -131,7 +153,7 @@ export const threadRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'A page of messages, as models get them; with `format=ui` as `useChat` has them: id, role, parts.',
-        schema: pageOf(messageSchema),
+        schema: pageSchemaOf(messageSchema),
       },
     },
     problems: ['NOT_FOUND'],
@@ -159,7 +181,7 @@ export const threadRoutes: readonly Route[] = [
     query: callerQuery,
     body: objectOf({ reason: upTo(4_096) }),
     answers: {
-      200: { description: 'The run that was live, if there was one.', schema: answerOf({ runId: text }, []) },
+      200: { description: 'The run that was live, if there was one.', schema: answerSchemaOf({ runId: text }, []) },
     },
     problems: ['NOT_FOUND'],
     handle: cancelThread,
@@ -182,7 +204,7 @@ export const threadRoutes: readonly Route[] = [
     action: 'start',
     query: callerQuery,
     body: objectOf({ ...placeFields, newId: id }, ['messageId', 'newId']),
-    answers: { 201: { description: 'The new thread.', schema: answerOf({ id: text }) } },
+    answers: { 201: { description: 'The new thread.', schema: answerSchemaOf({ id: text }) } },
     problems: ['NOT_FOUND', 'THREAD_BUSY', 'THREAD_EXISTS'],
     handle: forkThread,
   },

@@ -3,7 +3,7 @@ import type { Clock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
 import { letGo } from '../../values/thenable.ts';
-import { failureOf, judged, statusOf } from '../failure.ts';
+import { failureOf, judged, statusOfError } from '../failure.ts';
 import type { FallbackFailure } from '../port.ts';
 import type { ServedModel } from '../tier.ts';
 
@@ -112,7 +112,7 @@ export class Lineup<Listed extends ListedModel> {
 }
 
 function toldOf({ model, error, failure: { kind, retryAfterMs } }: Failed): FallbackFailure {
-  const status = statusOf(error);
+  const status = statusOfError(error);
   return {
     kind,
     code: toErrorData(error, 'MODEL').code,

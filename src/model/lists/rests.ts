@@ -49,7 +49,7 @@ export class ModelRests {
     return (error) => {
       if (error === undefined) this.#rests.delete(model);
       else if (error === null) this.#giveBack(model);
-      else this.#failed(model, error);
+      else this.#onFailure(model, error);
     };
   }
 
@@ -59,7 +59,7 @@ export class ModelRests {
   }
 
   /** What a model refuses of one request alone says nothing about the next one. */
-  #failed(model: Model, error: unknown): void {
+  #onFailure(model: Model, error: unknown): void {
     const { kind, retryAfterMs = 0 } = failureOf(error, this.#clock);
     if (kind === 'final') {
       this.#giveBack(model);

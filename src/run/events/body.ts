@@ -155,7 +155,7 @@ export type RunEventBody =
       readonly owner?: string;
       readonly revision?: number;
     }
-  /** The process died, or the connection broke, during a `once` call: it may have taken effect, and is not repeated. */
+  /** The process died, the connection broke, or the workflow ended, during a `once` call: it may have taken effect, and is not repeated. */
   | {
       readonly type: 'call.unknown';
       readonly step: number;
@@ -182,6 +182,8 @@ export type RunEventBody =
       readonly kind: Wait['kind'];
       readonly how: HowAnswered;
       readonly by?: Person;
+      /** The note of an approval, for those who read it later. */
+      readonly note?: string;
       /** The votes so far, while others are needed. */
       readonly votes?: number;
       /** The wait as this vote changed it: with another input, and what its tool says of that. */

@@ -69,7 +69,7 @@ export type EventTable<Body extends { readonly type: string }> = {
  * The table of all types of events. A new type needs a docstring and its fields above, a row here, the call that publishes it,
  * and a sample in test/run/events.test.ts; `npm run docs` writes the table of docs/events.md.
  */
-export const runEvents = {
+export const runEventTable = {
   'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.resumed': { redact: { owner: 'public', spend: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.left': { redact: { why: 'public', owner: 'public' }, audit: 'log', endsText: true, keep: 'with-save' },
@@ -173,7 +173,15 @@ export const runEvents = {
   'steer.applied': { redact: { texts: 'json' }, audit: 'log', endsText: false, keep: 'with-save' },
   'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, of: 'step', keep: 'kept' },
   'wait.answered': {
-    redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', wait: 'wait', callId: 'public' },
+    redact: {
+      waitId: 'public',
+      kind: 'public',
+      how: 'public',
+      by: 'json',
+      note: 'text',
+      wait: 'wait',
+      callId: 'public',
+    },
     audit: 'log',
     endsText: false,
     keep: 'kept',
@@ -224,7 +232,7 @@ export const runEvents = {
   'events.dropped': { redact: {}, audit: 'skip', endsText: false, keep: 'none' },
 } satisfies EventTable<RunEventBody>;
 
-type Table = typeof runEvents;
+type Table = typeof runEventTable;
 type With<Field extends keyof EventSpec<unknown>, Value> = {
   [Type in keyof Table]: Table[Type] extends { readonly [F in Field]: Value } ? Type : never;
 }[keyof Table];
@@ -243,7 +251,7 @@ type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
 /** A row without the type of its event. */
 type AnySpec = Omit<EventSpec<never>, 'redact'> & { readonly redact: Readonly<Record<string, FieldRedaction>> };
 
-const specs: ReadonlyMap<string, AnySpec> = new Map(Object.entries(runEvents));
+const specs: ReadonlyMap<string, AnySpec> = new Map(Object.entries(runEventTable));
 const unknownEvent: AnySpec = { redact: {}, audit: 'skip', endsText: false, keep: 'none' };
 
 /** Returns the row of an event's type. The row of an unknown type passes on only numbers. */

@@ -76,11 +76,11 @@ export class JournalReader {
     return this.#at.isOver === true;
   }
 
-  /** The run was retried after the last event that was read. */
+  /** The run was retried after the last event that was read. That end is read again: the retry may have no event of its own. */
   continue(): void {
     if (!this.#at.isOver) return;
-    const { isOver: _, ...at } = this.#at;
-    this.#at = at;
+    const { isOver: _, place, ...at } = this.#at;
+    this.#at = { ...at, place: Math.max(0, place - 1) };
   }
 
   /** There is nothing for this reader up to a place. */

@@ -2,14 +2,14 @@ import type { RunEvent } from '../events/body.ts';
 import type { TextPlace } from './entry.ts';
 
 /** A piece of a text, or of the arguments of a call, with its place in the message. */
-export type Piece = TextPlace & { readonly text: string };
+export type ViewPiece = TextPlace & { readonly text: string };
 
 /**
  * Returns what a piece adds to what its reader has: the rest of the piece, or '' if the reader has all of it. A piece after a gap
  * adds nothing, so that a reader always has the beginning of a text. The recorded message brings what is missing.
  * @param had where the text of the reader ends; a number of characters is a place in the block of the piece
  */
-export function unread(had: TextPlace | number, { block, offset, text }: Piece): string {
+export function unread(had: TextPlace | number, { block, offset, text }: ViewPiece): string {
   const read = typeof had === 'number' ? had : charsOf(had, block);
   return offset > read ? '' : text.slice(read - offset);
 }
@@ -21,7 +21,7 @@ function charsOf(had: TextPlace, block: number): number {
 }
 
 /** The place after a piece. */
-export const placeAfter = ({ block, offset, text }: Piece): TextPlace => ({ block, offset: offset + text.length });
+export const placeAfter = ({ block, offset, text }: ViewPiece): TextPlace => ({ block, offset: offset + text.length });
 
 /** What a model says in one step, as far as its pieces have come: the text of all blocks, without reasoning. */
 export interface TextView extends TextPlace {

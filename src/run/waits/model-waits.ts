@@ -10,20 +10,20 @@ import { noWaits, waitsOf, withoutLostWaits, withWaits } from './wait-rules.ts';
 type Waits = Pick<Progress, 'waiting'>;
 
 /** Returns the wait of a run whose model is away; undefined if it answers. */
-export function retryOf(run: Waits): Extract<Wait, { kind: 'retry' }> | undefined {
+export function retryWaitOf(run: Waits): Extract<Wait, { kind: 'retry' }> | undefined {
   if (run.waiting === undefined) return undefined;
   return waitsOf(run).find((wait) => wait.kind === 'retry');
 }
 
 /** Returns the wait of a run for the turn of its next model call. */
-export function limitOf(run: Waits): Extract<Wait, { kind: 'limit' }> | undefined {
+export function limitWaitOf(run: Waits): Extract<Wait, { kind: 'limit' }> | undefined {
   if (run.waiting === undefined) return undefined;
   return waitsOf(run).find((wait) => wait.kind === 'limit');
 }
 
 /** Returns the wait after which a run asks its model: a turn comes after an outage, which stays open. */
 export function modelWaitOf(run: Waits): ModelWait | undefined {
-  return limitOf(run) ?? retryOf(run);
+  return limitWaitOf(run) ?? retryWaitOf(run);
 }
 
 /** Returns whether nothing but waits is left of a run: each open call has answered or waits, or it waits for its model until a time. */

@@ -88,6 +88,13 @@ export function votesOf(wait: Wait, given: GivenAnswer | undefined): { readonly 
   return { votes: wait.votes.length, ...(isChanged && wait.input !== undefined ? { wait } : {}) };
 }
 
+/** Returns what the person wrote with an approval: the one that ended the wait, or the newest vote. */
+export function noteOf(wait: Wait, settled: SettledWait | undefined): { readonly note?: string } {
+  const last = wait.kind === 'approval' ? wait.votes.at(-1) : undefined;
+  const { note } = settled ?? last ?? {};
+  return note === undefined ? {} : { note };
+}
+
 /** Returns what a vote says that does not end its wait: an approval, or an answer. */
 export function voteKind(kind: Wait['kind']): 'approve' | 'answer' {
   return kind === 'question' ? 'answer' : 'approve';

@@ -1,6 +1,6 @@
 import { canonicalJson, type JsonValue } from '../../values/json.ts';
 import { approvalDigest, waitIdOf } from '../identity.ts';
-import { callOf, changeCalls, type OpenCall, type WaitEnd } from '../open-step.ts';
+import { callOf, changeCalls, endedLast, type OpenCall, type WaitEnd } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
 import {
@@ -46,7 +46,7 @@ export function waitOf(progress: Pick<Progress, 'waiting'>, waitId: string): Wai
 }
 
 /** Returns the progress after its step, which has just opened, was judged: denied calls have a result, asked ones wait. */
-export function judge(progress: Progress, judgements: readonly Judgement[]): Progress {
+export function applyJudgements(progress: Progress, judgements: readonly Judgement[]): Progress {
   const { openStep } = progress;
   if (!openStep) return progress;
   const byCall = new Map(judgements.map((judgement) => [judgement.callId, judgement]));
@@ -127,7 +127,7 @@ export function earliest(times: readonly (number | undefined)[]): number | undef
  * Applies an answer to a run. The first recorded answer of a wait stands.
  * @returns for a changed run the whole progress: the wait and its effect are one save
  */
-export function answerWait(progress: Progress, answer: WaitAnswer): Answered {
+export function applyAnswer(progress: Progress, answer: WaitAnswer): Answered {
   const wait = waitOf(progress, answer.waitId);
   if (!wait) return answeredBefore(progress, answer);
   if (!takesAnswer(wait, answer.how)) return { kind: 'unfit', wait };
@@ -209,7 +209,13 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
     ...(notes.length > 0 ? { note: notes.join('\n') } : {}),
   };
   const decisions = votes.flatMap(({ decision }) => decision ?? []);
-  const settled = { ...settledBy(wait, answer), digest, decisions };
+  const settled: SettledWait = {
+    ...settledBy(wait, answer),
+    digest,
+    decisions,
+    ...(vote.note === undefined ? {} : { note: vote.note }),
+    ...(wait.quorum > 1 ? { votes } : {}),
+  };
   const after = changeCall(progress, wait, (waiting) => ({ ...waiting, state: 'planned', allowed }));
   return { kind: 'settled', progress: close(after, wait, settled), wait: voted, settled };
 }
@@ -300,7 +306,7 @@ function effectOf(progress: Progress, wait: Wait, answer: WaitAnswer): Progress 
       return changeCall(progress, wait, (call) => ({
         ...call,
         state: 'planned',
-        answers: [...(call.answers ?? []), end],
+        answers: [...(call.answers ?? []), call.isWait ? { ...end, at: answer.at } : end],
       }));
     }
   }
@@ -318,7 +324,7 @@ function changeCall(progress: Progress, { callId }: Wait, change: (call: OpenCal
     call.state === 'waiting' ? change(call) : call,
   );
   // An answer is new progress.
-  return { ...progress, openStep, attempts: 0 };
+  return { ...progress, openStep: progress.workflow ? endedLast(openStep, callId) : openStep, attempts: 0 };
 }
 
 function settledBy({ id, kind, createdAt }: Wait, { how, by, decision, ...sent }: WaitAnswer): SettledWait {

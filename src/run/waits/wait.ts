@@ -14,6 +14,7 @@ export interface Vote {
   readonly by: Person;
   /** Wall clock, ms. */
   readonly at: number;
+  /** What the person wrote for those who read the decision later; the model does not read it. */
   readonly note?: string;
   /** The id of the decision, by which its repetition is recognised. */
   readonly decision?: string;
@@ -127,6 +128,10 @@ export interface SettledWait {
   /** Wall clock, ms. */
   readonly at: number;
   readonly digest?: string;
+  /** The note of the person whose approval ended it. */
+  readonly note?: string;
+  /** The votes of a call that needed several approvals, with their notes. */
+  readonly votes?: readonly Vote[];
   /** The ids of the decisions, or of the signal, that ended it, by which a repetition is recognised. */
   readonly decisions?: readonly string[];
 }
@@ -171,6 +176,7 @@ export interface Allowed {
   readonly digest: string;
   /** The input as a person changed it. */
   readonly input?: JsonValue;
+  /** The notes of the persons, a line each, or the reason of the rule. */
   readonly note?: string;
 }
 
@@ -249,6 +255,8 @@ const isSettled: Check = (value) =>
     by: isOptional(isStoredPerson),
     at: isAmount,
     digest: isOptional(isText),
+    note: isOptional(isText),
+    votes: isOptional(isListOf(isVote)),
   });
 
 /** Returns whether a stored value is a Waiting. */
@@ -264,7 +272,16 @@ export function isAllowed(value: unknown): boolean {
 
 /** Returns the waits of a run without their secrets. Ids, names and schemas stay. */
 export function redactWaiting(waiting: Waiting, by: FieldRedactor): Waiting {
-  return by.once(waiting, () => ({ ...waiting, waits: waiting.waits.map((wait) => redactWait(wait, by)) }));
+  return by.once(waiting, () => ({
+    ...waiting,
+    waits: waiting.waits.map((wait) => redactWait(wait, by)),
+    settled: waiting.settled.map((end) => redactSettled(end, by)),
+  }));
+}
+
+function redactSettled(settled: SettledWait, by: FieldRedactor): SettledWait {
+  const { votes, ...end } = redactNote(settled, by);
+  return votes === undefined ? end : { ...end, votes: votes.map((vote) => redactNote(vote, by)) };
 }
 
 /** Returns a wait without its secrets. */

@@ -4,13 +4,17 @@ import type { JsonObject, JsonValue } from '../../values/json.ts';
 import type { RunEventBody } from '../events/body.ts';
 import type { OpenCall } from '../open-step.ts';
 import type { Progress } from '../progress.ts';
-import { MARK_CHARS, type WorkflowMessage, type WorkflowState } from './state.ts';
+import { type EnteredEvent, MARK_CHARS, type WorkflowMessage, type WorkflowState } from './state.ts';
 
 /** An action of a workflow's machine: it runs once its transition is stored. */
 export interface MachineAction {
   readonly name: string;
-  run(): void;
+  /** @param log takes what `log(…)` of XState says */
+  run(log: LogOfMachine): void;
 }
+
+/** Takes what the action `log` of a machine says. */
+export type LogOfMachine = (value: unknown, label: string | undefined) => void;
 
 /** What a transition says of itself. */
 export type WorkflowEvent = Extract<
@@ -54,11 +58,11 @@ const MAX_SEEN = 1_000;
 const unbegun: WorkflowState = { snapshot: {}, hash: '', calls: {}, timers: [], armed: [], events: [], seen: '' };
 
 /** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
-export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
-  if (isKnownEvent(progress, id)) return progress;
+export function withEntered(progress: Progress, entered: EnteredEvent): Progress {
+  if (isKnownEvent(progress, entered.id)) return progress;
   const { workflow = unbegun } = progress;
-  const seen = (workflow.seen + markOf(id)).slice(-MAX_SEEN * MARK_CHARS);
-  return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
+  const seen = (workflow.seen + markOf(entered.id)).slice(-MAX_SEEN * MARK_CHARS);
+  return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, entered] } };
 }
 
 const markOf = (id: string): string => sha256(id).slice(0, MARK_CHARS);

@@ -1,9 +1,9 @@
 import { toErrorData } from '../../values/error-data.ts';
 import { EventInvalidError } from '../../values/errors.ts';
-import { frozenJson, isObject, type JsonObject } from '../../values/json.ts';
+import { bytesAbove, frozenJson, isObject, type JsonObject } from '../../values/json.ts';
 
-/** Longest machine event, in characters of its JSON. */
-const MAX_EVENT_CHARS = 65_536;
+/** Largest machine event, in bytes of its JSON. */
+const MAX_EVENT_BYTES = 65_536;
 
 /** A machine event: a type, and any JSON. */
 export type MachineEvent = JsonObject & { readonly type: string };
@@ -22,9 +22,9 @@ export function checkMachineEvent(given: unknown): MachineEvent {
       `an event of the type ${JSON.stringify(type.slice(0, 100))} is XState's own: no one may send it`,
     );
   const event = jsonOf(given);
-  const { length } = JSON.stringify(event);
-  if (length <= MAX_EVENT_CHARS) return event as MachineEvent;
-  throw new EventInvalidError(`an event may have ${MAX_EVENT_CHARS} characters of JSON, and this one has ${length}`);
+  const bytes = bytesAbove(JSON.stringify(event), MAX_EVENT_BYTES);
+  if (bytes === undefined) return event as MachineEvent;
+  throw new EventInvalidError(`an event may have ${MAX_EVENT_BYTES} bytes of JSON, and this one has ${bytes}`);
 }
 
 /** Returns whether a type is one of the machine's own events. */
@@ -43,4 +43,12 @@ function jsonOf(given: object): JsonObject {
 /** Returns whether a stored value is a machine event. */
 export function isMachineEvent(value: unknown): boolean {
   return isObject(value) && typeof value.type === 'string' && isOwnType(value.type);
+}
+
+/** Returns whether a descriptor of XState names a type of events: the type itself, `*`, or the tokens before `.*`. */
+export function isTypeOf(descriptor: string, type: string): boolean {
+  if (descriptor === '*' || descriptor === type) return true;
+  if (!descriptor.endsWith('.*')) return false;
+  const before = descriptor.slice(0, -2);
+  return type === before || type.startsWith(`${before}.`);
 }

@@ -1,4 +1,6 @@
-import { hasTexts, isAmount, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { WorkflowStateError } from '../../values/errors.ts';
+import { frozenJson, hasTexts, isAmount, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
 /** The run that gets an event of another run. */
@@ -14,6 +16,14 @@ export interface WorkflowMessage {
   readonly id: string;
   readonly to: MessageReceiver;
   readonly event: JsonObject;
+}
+
+/** A machine event, as it waits until its machine takes it. */
+export interface EnteredEvent {
+  readonly id: string;
+  readonly event: JsonObject;
+  /** When it was sent, wall clock, ms; absent = another run, or the machine itself, has sent it. */
+  readonly at?: number;
 }
 
 /** What the record of a workflow has besides its open calls and waits. */
@@ -41,7 +51,7 @@ export interface WorkflowState {
   /** Its migration has changed its states: what they begin has not begun. */
   readonly isMigrated?: true;
   /** Machine events that its machine has not taken yet. Sent twice with the same id, one counts once. */
-  readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
+  readonly events: readonly EnteredEvent[];
   /** Events for other runs that are not known to have arrived; absent = none. */
   readonly outbox?: readonly WorkflowMessage[];
   /** The last events that came: the first characters of the SHA-256 of each id, one after the other. */
@@ -53,6 +63,18 @@ export function byTime(timers: WorkflowState['timers']): WorkflowState['timers']
   return timers.toSorted((one, other) => one.dueAt - other.dueAt);
 }
 
+/** Returns what a machine was given, or gives, as a record holds it. @throws {WORKFLOW_STATE} with the path of what no record can hold */
+export function stateJson(value: unknown, path: string): JsonValue {
+  try {
+    return frozenJson(value, path);
+  } catch (error) {
+    throw new WorkflowStateError(toErrorData(error).message, { cause: error });
+  }
+}
+
+/** Most transitions of a run. */
+export const MAX_TRANSITIONS = 100_000;
+
 /** Characters of a remembered id: 48 bits. Beside 1,000 of them one new id in 280 thousand million is taken for another by chance. */
 export const MARK_CHARS = 8;
 
@@ -63,6 +85,16 @@ export function statePaths(value: JsonValue): readonly string[] {
     const below = statePaths(inner as JsonValue);
     return below.length === 0 ? [key] : below.map((path) => `${key}.${path}`);
   });
+}
+
+/**
+ * Says where a workflow is that has no open call and no timer, and what continues it.
+ * @param takes the types of events that its state takes; absent = not known
+ */
+export function restText(value: JsonValue, takes: readonly string[] | undefined): string {
+  const where = `it is in state ${statePaths(value).join(', ')}, with no call and no timer`;
+  if (takes?.length === 0) return `${where}, and no event leads out of it: it can only be cancelled or migrated`;
+  return `${where}: it continues with an event${takes ? ` (${takes.join(', ')})` : ''}`;
 }
 
 /** Returns whether a stored value is the state of a workflow. */
@@ -79,7 +111,9 @@ export function isWorkflowState(value: unknown): boolean {
     Array.isArray(outbox) &&
     outbox.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event) && sent.to && isReceiver(sent.to)) &&
     Array.isArray(events) &&
-    events.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event)) &&
+    events.every(
+      (sent) => hasTexts(sent, ['id']) && isObject(sent.event) && (sent.at === undefined || isAmount(sent.at)),
+    ) &&
     Array.isArray(armed) &&
     armed.every((id) => typeof id === 'string')
   );

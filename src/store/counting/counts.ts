@@ -1,5 +1,5 @@
 import { isResting } from '../due.ts';
-import { damageIn, isHeld } from '../rules/lease.ts';
+import { damageOf, isHeld } from '../rules/lease.ts';
 import type { ListedHead } from '../store-driver.ts';
 import type { RunCounts } from './port.ts';
 
@@ -19,7 +19,7 @@ export function countAmong(heads: Iterable<CountedHead>, now: number): RunCounts
   let [live, due, parked, dueSince] = [0, 0, 0, Number.POSITIVE_INFINITY];
   const waiting: { [kind: string]: number } = {};
   for (const head of heads) {
-    if (head.error !== undefined || damageIn(head.lease)) continue;
+    if (head.error !== undefined || damageOf(head.lease)) continue;
     const { pausedBy = OTHER_KIND } = head;
     if (isResting(head.due, now)) waiting[pausedBy] = (waiting[pausedBy] ?? 0) + 1;
     else if (isHeld(head.lease, head.now)) live += 1;

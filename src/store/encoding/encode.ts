@@ -68,8 +68,9 @@ export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): En
   const extras = startOf(record);
   const runId = checkRunId(record.meta?.runId);
   const step = splitter?.split({ runId, revision: record.revision ?? 0, head: record }, { isWhole: true });
+  const head = headOf(record);
   const encoded = {
-    ...encodeHead(runId, headOf(record), step),
+    ...encodeHead(runId, step ? withoutOpenStep(head) : head, step),
     meta: startText(record),
     extras: Object.keys(extras).length > 0 ? jsonText(extras, 'record') : null,
     messages: encodeMessages(record.messages, 0),
@@ -83,9 +84,10 @@ export function encodeDelta(delta: RunDelta, splitter?: StepSplitter): EncodedDe
   const { runId, revision, from, head } = delta;
   const messages = encodeMessages(delta.messages, from);
   const step = splitter?.split({ runId, revision, head });
-  const encoded = { ...encodeHead(checkRunId(runId), head, step), revision, from, messages };
   // The splitter checks the part that it stores beside the head.
-  parseHead(step ? withoutOpenStep(head) : head);
+  const own = step ? withoutOpenStep(head) : head;
+  const encoded = { ...encodeHead(checkRunId(runId), own, step), revision, from, messages };
+  parseHead(own);
   return encoded;
 }
 
@@ -96,7 +98,7 @@ function startText(head: RunHead): string {
 }
 
 function encodeHead(runId: string, head: RunHead, step: StepTexts | undefined): EncodedHead {
-  const text = jsonText(changingPart(step ? withoutOpenStep(head) : head), 'record');
+  const text = jsonText(changingPart(head), 'record');
   return {
     runId,
     head: step ? withStepCount(text, step.count) : text,

@@ -117,7 +117,7 @@ export function sealStep(
  * Encodes the messages of a record or delta as encrypted rows. A long history is split, so that loading can pause between
  * its rows.
  */
-export function rowsOf(
+export function encryptedRowsOf(
   { runId, from, messages }: Pick<EncodedDelta, 'runId' | 'from' | 'messages'>,
   encryption: Pick<Encryption, 'seal'>,
 ): MessageRow[] {

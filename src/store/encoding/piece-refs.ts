@@ -203,7 +203,7 @@ export function piecesIn(bundled: string): Piece[] {
 }
 
 /** Returns whether a stored text refers to pieces. */
-export function isCut(text: string): boolean {
+export function isCutText(text: string): boolean {
   return text.includes(MARK);
 }
 
@@ -213,7 +213,7 @@ export function isCut(text: string): boolean {
  * @throws {CHECKPOINT_CORRUPT} if one is missing
  */
 export function joinPieces(text: string, find: (name: string) => string | undefined): string {
-  if (!isCut(text)) return text;
+  if (!isCutText(text)) return text;
   const parts = text.split(MARK);
   for (let i = 1; i < parts.length; i += 2) {
     const name = parts[i] ?? '';

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
 import type { Encryption } from './encryption.ts';
-import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
+import { encryptedRowsOf, type MessageRow, sealStep } from './encryption.ts';
 import { type Filed, filedOf, keysOf } from './filed.ts';
 import { encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
@@ -98,7 +98,7 @@ export class BodyWriter {
       pausedBy,
       from,
       messageCount: from + messages.length,
-      rows: rowsOf({ runId, from, messages }, encryption),
+      rows: encryptedRowsOf({ runId, from, messages }, encryption),
       blobs: this.#blobs(encoded),
       step: sealStep(step, runId, encryption),
     };

@@ -33,7 +33,7 @@ export const REMOVED_AT_ONCE = 8;
 const AHEAD_MS = 1_000;
 
 /** Makes the limits of a store. */
-export function limitStore(limits: LimitDriver): LimitStore {
+export function limitGroup(limits: LimitDriver): LimitStore {
   return {
     takeTurns: async (calls, moves = []) => {
       const costs = calls.flat(2);

@@ -50,7 +50,7 @@ export class MemoryThreads implements ThreadDriver {
     return thread ? turnsAmong([...thread.turns.values()], query) : null;
   }
 
-  async queued(runId: string): Promise<TurnRow | null> {
+  async findQueued(runId: string): Promise<TurnRow | null> {
     for (const { turns } of this.#threads.values()) {
       const found = [...turns.values()].find((turn) => turn.state === 'queued' && turn.runId === runId);
       if (found) return found;

@@ -171,7 +171,7 @@ export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undef
 /** Returns whether a part of a run's stored value is past its time: `changedValue` removes it. */
 export function isStale(value: RunValue, times: StoreTimes): boolean {
   const isOver = keptIn(value, times) !== value.kept || endedIn(value, times) !== value.ended;
-  return isOver || (value.undelivered ?? []).some(({ untilMs }) => untilMs <= times.now());
+  return isOver || (value.undelivered?.some(({ untilMs }) => untilMs <= times.now()) ?? false);
 }
 
 /** The runs of a driver that keeps each as one value. */
@@ -212,12 +212,13 @@ function takenIn({ undelivered = [] }: RunValue, { agents, leaseMs }: TakeDelive
 }
 
 function undeliveredAfter(
-  { undelivered = [] }: RunValue,
+  { undelivered }: RunValue,
   { deliver, delivered }: Change,
   times: StoreTimes,
 ): readonly DeliveryValue[] | undefined {
+  if (!undelivered && !deliver) return undefined;
   const isLeft = ({ id, untilMs }: DeliveryValue) => untilMs > times.now() && id !== delivered && id !== deliver?.id;
-  const left = undelivered.filter(isLeft);
+  const left = undelivered?.filter(isLeft) ?? [];
   const after = deliver ? [...left, { ...deliver, at: times.now(), tries: 0 }] : left;
   return after.length > 0 ? after : undefined;
 }

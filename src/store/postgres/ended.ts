@@ -6,9 +6,9 @@ import { decideNow } from '../rules/decision.ts';
 import type { EndedHead, EndedPage, StoreWrite } from '../store-driver.ts';
 import { NoAnswer } from './errors.ts';
 import { Parameters } from './parameters.ts';
-import type { Session } from './pool.ts';
-import type { Change } from './row-change.ts';
-import { factsFound, hexOf, look, runIdOf } from './run-row.ts';
+import type { PoolSession } from './pool.ts';
+import type { RowChange } from './row-change.ts';
+import { factsFound, hexOf, look, runIdOfRow } from './run-row.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 import { journalsGone } from './write-statement.ts';
@@ -29,9 +29,9 @@ function contentGone(tables: Tables, withJournal = 'true'): string {
 
 /** Removes the kept records of earlier runs from PostgreSQL: new runs have their ids, or the same runs continue. */
 export async function removeEnded(
-  session: Session,
+  session: PoolSession,
   tables: Tables,
-  replaced: readonly Pick<Change, 'runId' | 'keepsJournal'>[],
+  replaced: readonly Pick<RowChange, 'runId' | 'keepsJournal'>[],
 ): Promise<void> {
   const idsIn = (parameter: string) =>
     `(SELECT pg_catalog.decode(id, 'hex') FROM pg_catalog.unnest(${parameter}::pg_catalog.text[]) AS i (id))`;
@@ -44,7 +44,7 @@ export async function removeEnded(
 }
 
 /** Removes some of the records whose time is over. @returns how many */
-export async function removeExpired(session: Session, { tables, times }: Server): Promise<number> {
+export async function removeExpired(session: PoolSession, { tables, times }: Server): Promise<number> {
   const rows = await session.query(
     `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT run_id FROM ${tables.ended} WHERE keep_until <= $1::pg_catalog.float8
        ORDER BY keep_until LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING run_id, body),
@@ -55,7 +55,7 @@ export async function removeExpired(session: Session, { tables, times }: Server)
 }
 
 /** Counts the records whose time is over. */
-export async function countExpired(session: Session, { tables, times }: Server): Promise<number> {
+export async function countExpired(session: PoolSession, { tables, times }: Server): Promise<number> {
   const text = `SELECT pg_catalog.count(*) AS count FROM ${tables.ended} WHERE keep_until <= $1::pg_catalog.float8`;
   const [row] = await session.query(text, [times.wall()]);
   return Number(row?.count);
@@ -65,7 +65,7 @@ export async function countExpired(session: Session, { tables, times }: Server):
  * Removes all of a run from PostgreSQL in one statement, if its row is still that of the decision.
  * @throws what `decide` throws; NoAnswer if the row has changed: then it is tried again
  */
-export async function erase<T>(session: Session, { tables, times }: Server, write: StoreWrite<T>): Promise<T> {
+export async function eraseRows<T>(session: PoolSession, { tables, times }: Server, write: StoreWrite<T>): Promise<T> {
   const { runId, decide } = write;
   const found = (await look(session, [runId], { tables, times, withInbox: false })).get(runId);
   if (!found) throw new NoAnswer('the run was not read');
@@ -96,7 +96,7 @@ const newest = { endedAt: Number.POSITIVE_INFINITY, runId: '' };
  * without a key are found too.
  */
 export async function readEnded(
-  session: Session,
+  session: PoolSession,
   { tables, times }: Server,
   { after = newest, limit, agents, callers }: EndedPage,
 ): Promise<EndedHead[]> {
@@ -121,7 +121,7 @@ export async function readEnded(
   const heads = rows.map((row) => {
     const text = row.entry ?? '';
     const error = new CheckpointCorruptError('this record is damaged: the checksum of its entry is wrong');
-    const place = { runId: runIdOf(row.id ?? ''), endedAt: Number(row.ended_at) };
+    const place = { runId: runIdOfRow(row.id ?? ''), endedAt: Number(row.ended_at) };
     return { ...place, text, ...(isIntact(text, row.entry_checksum) ? {} : { error }) };
   });
   return heads.sort(compareEnds).slice(0, limit);
@@ -132,7 +132,7 @@ export async function readEnded(
  * own order, so that a long list of one costs the others nothing.
  */
 export async function takeDeliveries(
-  session: Session,
+  session: PoolSession,
   { tables: { deliveries, outcomes }, times }: Server,
   { agents, limit, leaseMs }: TakeDeliveries,
 ): Promise<TakenDelivery[]> {
@@ -157,13 +157,13 @@ export async function takeDeliveries(
     const outcome = row.outcome ?? null;
     const isWhole = outcome !== null && isIntact(outcome, row.checksum ?? '');
     const id = Buffer.from(row.outcome_id ?? '', 'hex').toString();
-    return { runId: runIdOf(row.id ?? ''), id, text: row.mark ?? '', outcome: isWhole ? outcome : null };
+    return { runId: runIdOfRow(row.id ?? ''), id, text: row.mark ?? '', outcome: isWhole ? outcome : null };
   });
 }
 
 /** Removes the mark of an end that is delivered. */
 export async function markDelivered(
-  session: Session,
+  session: PoolSession,
   { tables: { deliveries } }: Server,
   { runId, id }: { readonly runId: string; readonly id: string },
 ): Promise<void> {

@@ -101,7 +101,7 @@ export function isTableMissing(error: unknown): boolean {
 }
 
 /** Converts an error of the server or of the driver for a store's caller. @param what names the store */
-export function storeError(error: unknown, what: string): unknown {
+export function serverError(error: unknown, what: string): unknown {
   if (error instanceof PawlError) return error;
   const state = stateOf(error);
   const options = { cause: state === undefined ? error : withoutDetails(error as Error, state) };

@@ -2,11 +2,11 @@ import { PawlError } from '../../values/error-codes.ts';
 import { type Decided, decideNow } from '../rules/decision.ts';
 import { removeEnded } from './ended.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
-import { inTransaction, type Session } from './pool.ts';
+import { inTransaction, type PoolSession } from './pool.ts';
 import { leaseAfter, recordAfter, rowChange } from './row-change.ts';
-import { type Found, factsFound, factsKnown, look, type RunState } from './run-row.ts';
-import { pause, type Server } from './server.ts';
-import type { Job, SentJob } from './write-queue.ts';
+import { type FoundRow, factsFound, factsKnown, look, type RowState } from './run-row.ts';
+import { pauseServer, type Server } from './server.ts';
+import type { SentJob, WriteJob } from './write-queue.ts';
 import { write } from './write-statement.ts';
 
 /** How many runs are remembered as this store wrote them last. */
@@ -17,7 +17,7 @@ const MS_PER_CHAR = 1e-4;
 
 /** A change that will be sent for a job. */
 interface Planned extends SentJob {
-  readonly job: Job;
+  readonly job: WriteJob;
 }
 
 /**
@@ -28,9 +28,9 @@ interface Planned extends SentJob {
  * A write that names its claim is decided from the state that this store wrote last, which saves a read. Only a fresh read
  * refuses a write.
  */
-export class Writer {
+export class GroupWriter {
   readonly #server: Server;
-  readonly #known = new Map<string, RunState>();
+  readonly #known = new Map<string, RowState>();
 
   constructor(server: Server) {
     this.#server = server;
@@ -40,7 +40,7 @@ export class Writer {
    * Settles each of them; never rejects.
    * @param takeLate removes the jobs that waited behind a group until their own time was over
    */
-  async perform(group: readonly Job[], takeLate: () => readonly Job[]): Promise<void> {
+  async perform(group: readonly WriteJob[], takeLate: () => readonly WriteJob[]): Promise<void> {
     const open = new Set(group);
     for (let failures = 1; open.size > 0; failures++) {
       try {
@@ -50,7 +50,7 @@ export class Writer {
           const now = performance.now();
           const late = [...open].filter((job) => job.until <= now);
           this.#refuse([...late, ...takeLate()], open, error);
-          if (open.size > 0) await pause(failures);
+          if (open.size > 0) await pauseServer(failures);
         } else if (open.size === 1 || isGroupFailure(error)) {
           this.#refuse([...open], open, error);
         } else {
@@ -63,7 +63,7 @@ export class Writer {
   }
 
   /** Tries once to perform a group of writes. @throws the failure, and `NoAnswer` if a job is still open without a failure */
-  async #attempt(open: Set<Job>): Promise<void> {
+  async #attempt(open: Set<WriteJob>): Promise<void> {
     dropAborted(open);
     if (open.size === 0) return;
     let [size, until] = [0, 0];
@@ -79,9 +79,9 @@ export class Writer {
     if (open.size > 0) throw new NoAnswer('other transactions keep changing the run, or keep it locked');
   }
 
-  async #plan(session: Session, open: Set<Job>): Promise<Planned[]> {
+  async #plan(session: PoolSession, open: Set<WriteJob>): Promise<Planned[]> {
     const planned: Planned[] = [];
-    const unknown: Job[] = [];
+    const unknown: WriteJob[] = [];
     for (const job of open) {
       const plan = this.#planFromMemory(job);
       if (plan) planned.push(plan);
@@ -93,14 +93,14 @@ export class Writer {
     const withInbox = unknown.some(({ kind }) => kind === 'leave');
     const found = await look(session, ids, { tables, times, withInbox });
     for (const job of unknown) {
-      const plan = this.#planFrom(job, found.get(job.runId) as Found, open);
+      const plan = this.#planFrom(job, found.get(job.runId) as FoundRow, open);
       if (plan) planned.push(plan);
     }
     return planned;
   }
 
   /** A decision from memory is never final: undefined if a read is needed. */
-  #planFromMemory(job: Job): Planned | undefined {
+  #planFromMemory(job: WriteJob): Planned | undefined {
     const run = job.hasClaim && job.sent.size === 0 ? this.#known.get(job.runId) : undefined;
     if (!run) return undefined;
     try {
@@ -112,10 +112,10 @@ export class Writer {
     }
   }
 
-  #planFrom(job: Job, found: Found, open: Set<Job>): Planned | undefined {
+  #planFrom(job: WriteJob, found: FoundRow, open: Set<WriteJob>): Planned | undefined {
     const sent = sentFor(job, found);
     if (sent) {
-      this.#landed(job, sent, open);
+      this.#onLanded(job, sent, open);
       return undefined;
     }
     try {
@@ -130,7 +130,7 @@ export class Writer {
     return undefined;
   }
 
-  async #send(session: Session, planned: readonly Planned[], open: Set<Job>): Promise<void> {
+  async #send(session: PoolSession, planned: readonly Planned[], open: Set<WriteJob>): Promise<void> {
     for (const plan of planned) plan.job.sent.set(plan.token, plan);
     const replaced = planned.filter(({ change: { start, endedBody } }) => start && endedBody !== undefined);
     const landed = await (replaced.length > 0
@@ -138,7 +138,7 @@ export class Writer {
       : this.#write(session, planned));
     for (const plan of planned) {
       if (landed.has(plan.token)) {
-        this.#landed(plan.job, plan, open);
+        this.#onLanded(plan.job, plan, open);
       } else {
         plan.job.sent.delete(plan.token);
         this.#known.delete(plan.job.runId);
@@ -147,7 +147,11 @@ export class Writer {
   }
 
   /** Writes the planned changes of which some replace kept records: those are removed with the write, or not at all. */
-  #replace(session: Session, planned: readonly Planned[], replaced: readonly Planned[]): Promise<ReadonlySet<number>> {
+  #replace(
+    session: PoolSession,
+    planned: readonly Planned[],
+    replaced: readonly Planned[],
+  ): Promise<ReadonlySet<number>> {
     return inTransaction(session, async () => {
       const changes = replaced.map(({ change }) => change);
       await removeEnded(session, this.#server.tables, changes);
@@ -158,7 +162,7 @@ export class Writer {
   }
 
   /** Writes the planned changes. @returns the tokens of the stored changes */
-  async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
+  async #write(session: PoolSession, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
     const { appends } = this.#server;
     const [first] = planned;
     // A second try may meet what stopped the first one: the general statement replaces rows that are there.
@@ -167,7 +171,7 @@ export class Writer {
     return new Set((await appends.write(session, first)) ? [first.token] : []);
   }
 
-  #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
+  #onLanded(job: WriteJob, { change, token, record, value }: SentJob, open: Set<WriteJob>): void {
     const { kind, attempts, due, start } = change;
     const endedBody = start ? undefined : change.endedBody;
     const lease = leaseAfter(change);
@@ -183,7 +187,7 @@ export class Writer {
     job.resolve(value);
   }
 
-  #refuse(jobs: readonly Job[], open: Set<Job>, error: unknown): void {
+  #refuse(jobs: readonly WriteJob[], open: Set<WriteJob>, error: unknown): void {
     for (const job of jobs) {
       this.#known.delete(job.runId);
       open.delete(job);
@@ -193,7 +197,7 @@ export class Writer {
 }
 
 /** A request that may have been executed is not withdrawn. */
-function dropAborted(open: Set<Job>): void {
+function dropAborted(open: Set<WriteJob>): void {
   for (const job of open) {
     if (!job.signal?.aborted || job.sent.size > 0) continue;
     open.delete(job);
@@ -202,9 +206,9 @@ function dropAborted(open: Set<Job>): void {
 }
 
 function plannedFor(
-  job: Job,
+  job: WriteJob,
   decided: Decided<unknown>,
-  { run, endedBody }: Pick<Found, 'run' | 'endedBody'>,
+  { run, endedBody }: Pick<FoundRow, 'run' | 'endedBody'>,
 ): Planned | undefined {
   const { value } = decided;
   const { runId, body } = job;
@@ -215,7 +219,7 @@ function plannedFor(
 }
 
 /** An earlier request that was executed. */
-function sentFor(job: Job, { run }: Found): SentJob | undefined {
+function sentFor(job: WriteJob, { run }: FoundRow): SentJob | undefined {
   if (run) return job.sent.get(run.token);
   for (const sent of job.sent.values()) if (sent.change.kind === 'remove' || sent.change.kind === 'end') return sent;
   return undefined;

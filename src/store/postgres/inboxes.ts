@@ -12,8 +12,8 @@ import { isIntact } from '../encoding/checksum.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import { checkClaim } from '../rules/lease.ts';
 import { Parameters } from './parameters.ts';
-import type { Row, Session } from './pool.ts';
-import { hexOf, leaseOf, ownerText, runIdOf } from './run-row.ts';
+import type { PoolSession, Row } from './pool.ts';
+import { hexOf, leaseOf, ownerText, runIdOfRow } from './run-row.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
 
@@ -33,7 +33,7 @@ interface Sending {
  * accepted it and remembers it, or has ended.
  * @throws {RUN_NOT_FOUND} @throws {UNDELIVERED}
  */
-export async function send(session: Session, server: Server, { command, isAgain }: Sending): Promise<void> {
+export async function sendRow(session: PoolSession, server: Server, { command, isAgain }: Sending): Promise<void> {
   const { runs, commands, outcomes } = server.tables;
   const { runId, id, text, kind } = command;
   const parameters = new Parameters();
@@ -75,7 +75,7 @@ export async function send(session: Session, server: Server, { command, isAgain 
  * Reads the commands in the inbox of a run in PostgreSQL. A damaged command counts as never sent: it must not block the
  * others.
  */
-export async function readInbox(session: Session, { tables }: Server, of: InboxOf): Promise<StoredCommand[]> {
+export async function readInbox(session: PoolSession, { tables }: Server, of: InboxOf): Promise<StoredCommand[]> {
   const { runs, commands } = tables;
   const whose =
     'owner' in of
@@ -92,13 +92,13 @@ export async function readInbox(session: Session, { tables }: Server, of: InboxO
 function storedCommand({ id, command_id: commandId, checksum, command, no, sent_at: at }: Row): StoredCommand {
   const text = isIntact(command, checksum) ? command : DAMAGED_TEXT;
   const sentAt = at == null ? undefined : Number(at);
-  const runId = runIdOf(id ?? '');
+  const runId = runIdOfRow(id ?? '');
   return { runId, id: String(JSON.parse(commandId ?? '""')), text, seq: Number(no), sentAt };
 }
 
 /** Deletes commands from the inbox of a run in PostgreSQL. @throws {LEASE_LOST} */
-export async function acknowledge(
-  session: Session,
+export async function acknowledgeRows(
+  session: PoolSession,
   { runs, commands }: Tables,
   { claim, ids }: { readonly claim: Claim; readonly ids: readonly string[] },
 ): Promise<void> {

@@ -9,12 +9,12 @@ import { checkClaim } from '../rules/lease.ts';
 import type { JournalDriver, MessageRange, PartReader, RowsPage, StoredPart } from '../store-driver.ts';
 import { NoAnswer } from './errors.ts';
 import { Parameters } from './parameters.ts';
-import type { Row, Session } from './pool.ts';
-import type { Reader } from './reads-after-writes.ts';
-import { readEndedRun, readPart, readRun, textsOf } from './run-queries.ts';
+import type { PoolSession, Row } from './pool.ts';
+import type { Reader } from './reader.ts';
+import { readEndedRun, readPart, readRunRow, textsOfRow } from './run-queries.ts';
 import { hexOf, leaseOf, ownerText } from './run-row.ts';
 import { REPLACES } from './schema.ts';
-import { pause, type Server } from './server.ts';
+import { pauseServer, type Server } from './server.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /** Bounds of one statement: characters that it writes, runs whose journals it reads, and characters of each of these. */
@@ -91,7 +91,7 @@ export class Journals implements JournalDriver {
   }
 
   async read(runId: string, { after, limit, newest }: RowsPage) {
-    await Promise.all([this.#queue.settled(runId), this.#publishing.get(runId)]);
+    await Promise.all([this.#queue.settle(runId), this.#publishing.get(runId)]);
     const before = newest === undefined ? 0 : await this.#placeBefore(runId, newest);
     return this.#reads.add<readonly JournalRow[] | null>({ runId, after: Math.max(after, before), limit });
   }
@@ -108,10 +108,10 @@ export class Journals implements JournalDriver {
   }
 
   async content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
-    await this.#queue.settled(runId);
+    await this.#queue.settle(runId);
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       const found = await this.#reader.insist(async (session) => {
-        const live = await readRun(session, this.#server, runId);
+        const live = await readRunRow(session, this.#server, runId);
         const stored = live ?? (await readEndedRun(session, this.#server, runId));
         return (
           stored && {
@@ -124,7 +124,7 @@ export class Journals implements JournalDriver {
       if (!found) return null;
       const { stored, rows, hasEnded } = found;
       if (!rows) continue;
-      const { meta, head, pieces, attempts } = textsOf(stored);
+      const { meta, head, pieces, attempts } = textsOfRow(stored);
       for (const each of rows) if (!row(each.first, each.text, each.pieces)) break;
       return { meta, head, pieces, attempts, hasEnded, messageCount: Number(stored.row.message_count) };
     }
@@ -165,7 +165,7 @@ export class Journals implements JournalDriver {
     const { tries, until } = write;
     if (performance.now() >= until)
       return reject(this.#server.seen(new NoAnswer('other transactions keep the run locked')));
-    await pause(tries);
+    await pauseServer(tries);
     await this.#publishes.add({ ...write, tries: tries + 1 }, { signal }).then(resolve, reject);
   }
 
@@ -195,7 +195,7 @@ function firstOf(jobs: readonly Job<Publish>[]): readonly Job<Publish>[] {
  * another transaction has locked is left out.
  */
 async function publish(
-  session: Session,
+  session: PoolSession,
   { tables }: Server,
   jobs: readonly Job<Publish>[],
 ): Promise<readonly Settled<Publish>[]> {
@@ -253,7 +253,7 @@ function answerOf(row: Row, job: Job<Publish>): readonly Settled<Publish>[] {
 
 /** Reads pages of several journals in one statement. */
 async function readJournals(
-  session: Session,
+  session: PoolSession,
   { tables, times }: Server,
   jobs: readonly Job<Read>[],
 ): Promise<readonly Settled<Read>[]> {

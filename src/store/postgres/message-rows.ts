@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { EncodedHead } from '../encoding/encode.ts';
 import type { Piece } from '../encoding/piece-refs.ts';
-import type { Change } from './row-change.ts';
+import type { RowChange } from './row-change.ts';
 
 /** A row of `messages` as a change adds it. */
 interface MessageRow {
@@ -35,16 +35,16 @@ export function withColumns(head: string, columns: Columns): string {
 }
 
 /** Returns tokens as one text for a column, each once. */
-export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
+export const tokensOfRow = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
 
 /** Returns the pieces of a change that the server may not have yet. A piece that is already stored is stored twice. */
-export function newPieces({ head, start, record }: Change): readonly Piece[] {
+export function newPieces({ head, start, record }: RowChange): readonly Piece[] {
   return head?.blobs.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }
 
 /** Returns the rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
-export function messageRows({ rows = [], head, record }: Change, token: number): MessageRow[] {
+export function messageRows({ rows = [], head, record }: RowChange, token: number): MessageRow[] {
   const tokens = head?.blobs.inMessages.map((name) => record?.pieces.get(name) ?? token) ?? [];
-  const pieces = tokens.length > 0 ? tokensOf(tokens) : null;
+  const pieces = tokens.length > 0 ? tokensOfRow(tokens) : null;
   return rows.map(({ first, text }) => ({ first, checksum: crc32(text), messages: text, pieces }));
 }

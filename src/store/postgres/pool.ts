@@ -41,7 +41,7 @@ export interface Statement {
 }
 
 /** One connection, for the time of a task. */
-export interface Session {
+export interface PoolSession {
   /** @throws the driver's error @throws {NoAnswer} when the time of the task is over */
   query(text: string, values?: unknown[]): Promise<Row[]>;
   /** @returns how many rows it changed @throws the errors of `query` */
@@ -51,7 +51,7 @@ export interface Session {
 }
 
 /** Works in a transaction. A failure changes nothing. */
-export async function inTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
+export async function inTransaction<T>(session: PoolSession, work: () => Promise<T>): Promise<T> {
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     const value = await work();
@@ -65,7 +65,11 @@ export async function inTransaction<T>(session: Session, work: () => Promise<T>)
 }
 
 /** Works in a transaction that has the locks of some names. Two names may share a lock: they only wait for each other. */
-export function inLockedTransaction<T>(session: Session, names: readonly string[], work: () => Promise<T>): Promise<T> {
+export function inLockedTransaction<T>(
+  session: PoolSession,
+  names: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
   return inTransaction(session, async () => {
     // All take the locks in the same order: no two wait for each other.
     for (const lock of [...new Set(names.map(lockOf))].sort())
@@ -99,14 +103,14 @@ export class Connections {
    * later answers would be unreliable.
    * @param ms for everything, the wait for a connection included
    */
-  async use<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+  async use<T>(ms: number, work: (session: PoolSession) => Promise<T>): Promise<T> {
     const timer = new Timer(ms);
     try {
       const loan = new Loan(await this.#connect(timer), timer, this);
       try {
         return await work(loan);
       } catch (error) {
-        loan.failed(error);
+        loan.onFailure(error);
         throw error;
       } finally {
         loan.giveBack();
@@ -146,7 +150,7 @@ export class Connections {
 }
 
 /** A borrowed connection. */
-class Loan implements Session {
+class Loan implements PoolSession {
   readonly #client: PostgresClient;
   readonly #timer: Timer;
   readonly #connections: Connections;
@@ -188,7 +192,7 @@ class Loan implements Session {
     return this.#ask(query);
   }
 
-  failed(error: unknown): void {
+  onFailure(error: unknown): void {
     if (isConnectionLost(error)) this.#broken ??= error instanceof Error ? error : new Error(String(error));
   }
 

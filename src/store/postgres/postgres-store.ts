@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
@@ -27,17 +28,23 @@ import type {
 import { storeFrom } from '../store-from.ts';
 import type { WholeStore } from '../store-of.ts';
 import type { TopicDriver } from '../topics.ts';
-import { Writer } from './group-writer.ts';
+import { eraseRows, markDelivered, readEnded, takeDeliveries } from './ended.ts';
+import { GroupWriter } from './group-writer.ts';
+import { acknowledgeRows, readInbox } from './inboxes.ts';
 import { Journals } from './journals.ts';
 import { chargeBuckets } from './limits/limit-table.ts';
-import type { PostgresPool } from './pool.ts';
-import { Reader } from './reads-after-writes.ts';
+import type { PoolSession, PostgresPool } from './pool.ts';
+import { Reader } from './reader.ts';
+import { countLater, readSnapshot } from './run-queries.ts';
 import { serverTimes } from './run-row.ts';
 import { readSchedules, writeSchedule } from './schedules/schedule-table.ts';
 import { Server } from './server.ts';
 import { Taker } from './taking/taker.ts';
 import { forkThread, readQueued, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
+import { expectIn, signalIn } from './topics.ts';
+import { readCounts } from './totals/counts.ts';
 import { readRows } from './totals/rows.ts';
+import { readTotals } from './totals/totals.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
@@ -129,7 +136,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   const store = {
     ...storeFrom(driver, { codec: options.codec, blobs: true, clock }),
     isShared: true,
-    storedRows: () => driver.storedRows(),
+    storedRows: () => driver.countRows(),
   } as const;
   return isReadOnly ? withoutWrites(store, `the PostgreSQL store in schema ${schema}`) : store;
 }
@@ -150,7 +157,7 @@ class PostgresDriver implements StoreDriver {
   readonly journal: Journals;
 
   constructor(server: Server, timeoutMs: number) {
-    const writer = new Writer(server);
+    const writer = new GroupWriter(server);
     this.#server = server;
     this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
     const reader = new Reader(server, this.#queue, timeoutMs);
@@ -158,19 +165,22 @@ class PostgresDriver implements StoreDriver {
     const taker = new Taker(server, { reader, queue: this.#queue });
     this.history = {
       load: (runId, messages, signal) => reader.load(runId, messages, { signal, hasEnded: true }),
-      list: (page) => reader.ended(page),
+      list: (page) => reader.afterWrites((session) => readEnded(session, server, page)),
       forget: (options) => reader.forgetEnded(options),
-      totals: (range) => reader.totals(range),
+      totals: (range) => reader.afterWrites((session) => readTotals(session, server.tables, range)),
     };
     this.due = {
       list: (page) => reader.due(page),
       take: (take) => taker.take(take),
-      countResting: () => reader.countResting(),
-      countRuns: () => reader.countRuns(),
+      countResting: () => reader.afterWrites((session) => countLater(session, server)),
+      countRuns: () => reader.afterWrites((session) => readCounts(session, server)),
     };
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
-    this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
-    this.deliveries = { take: (take) => reader.takeDeliveries(take) };
+    this.topics = {
+      expect: (write) => reader.afterWrites((session) => expectIn(session, server, write), write.claim.runId),
+      signal: (write) => reader.insist((session) => signalIn(session, server, write)),
+    };
+    this.deliveries = { take: (take) => reader.insist((session) => takeDeliveries(session, server, take)) };
     this.limits = {
       charge: (ids, decide) => reader.insist((session) => chargeBuckets(session, server, { ids, decide })),
     };
@@ -185,10 +195,13 @@ class PostgresDriver implements StoreDriver {
     if (write.body && write.size > MAX_BYTES / 3) checkBytes(write.body);
     if (write.kind === 'deliver') {
       const { value, change } = decideNow(write.decide, {});
-      await this.#reader.markDelivered(write.runId, change?.delivered ?? '');
+      const delivered = { runId: write.runId, id: change?.delivered ?? '' };
+      await this.#reader.afterWrites((session) => markDelivered(session, this.#server, delivered), write.runId);
       return value;
     }
-    return write.kind === 'erase' ? this.#reader.erase(write) : this.#queue.add(write, signal);
+    return write.kind === 'erase'
+      ? this.#reader.afterWrites((session) => eraseRows(session, this.#server, write), write.runId)
+      : this.#queue.add(write, signal);
   }
 
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
@@ -199,12 +212,12 @@ class PostgresDriver implements StoreDriver {
     return this.#reader.list(page);
   }
 
-  storedRows(): Promise<readonly StoredRows[]> {
+  countRows(): Promise<readonly StoredRows[]> {
     return this.#reader.insist((session) => readRows(session, this.#server));
   }
 
   changeMark(): Promise<string> {
-    return this.#reader.changeMark();
+    return this.#reader.afterWrites((session) => readSnapshot(session));
   }
 
   outcome(runId: string): Promise<string | null> {
@@ -212,7 +225,8 @@ class PostgresDriver implements StoreDriver {
   }
 
   inbox(of: InboxOf): Promise<StoredCommand[]> {
-    return this.#reader.inbox(of);
+    const read = (session: PoolSession) => readInbox(session, this.#server, of);
+    return 'runId' in of ? this.#reader.afterWrites(read, of.runId) : this.#reader.insist(read);
   }
 
   send(command: CommandToSend): Promise<void> {
@@ -220,7 +234,8 @@ class PostgresDriver implements StoreDriver {
   }
 
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
-    return this.#reader.acknowledge(claim, ids);
+    const work = (session: PoolSession) => acknowledgeRows(session, this.#server.tables, { claim, ids });
+    return this.#reader.afterWrites(work, claim.runId);
   }
 
   forgetOutcomes(options: ForgetOptions): Promise<number> {
@@ -228,7 +243,7 @@ class PostgresDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#queue.settled(), this.journal.end()]);
+    await Promise.all([this.#queue.settle(), this.journal.end()]);
     this.#server.close();
   }
 }
@@ -240,12 +255,12 @@ function threadsOf(
 ): ThreadDriver {
   return {
     write: async (write) => {
-      await queue.settled(write.end?.runId ?? '');
+      await queue.settle(write.end?.runId ?? '');
       return reader.insist((session) => writeThread(session, server, write));
     },
     fork: (fork) => reader.insist((session) => forkThread(session, server, fork)),
     turns: (threads, query) => reader.insist((session) => readTurns(session, server, { threads, query })),
-    queued: (runId) => reader.insist((session) => readQueued(session, server, runId)),
+    findQueued: (runId) => reader.insist((session) => readQueued(session, server, runId)),
     list: (page) => reader.insist((session) => readThreads(session, server, page)),
   };
 }

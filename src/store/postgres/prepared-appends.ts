@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { bundleOf } from '../encoding/piece-refs.ts';
-import { messageRows, newPieces, tokensOf } from './message-rows.ts';
-import type { Session, Statement } from './pool.ts';
+import { messageRows, newPieces, tokensOfRow } from './message-rows.ts';
+import type { PoolSession, Statement } from './pool.ts';
 import { headChecksum } from './run-row.ts';
 import type { Tables } from './schema.ts';
-import type { Sent } from './write-statement.ts';
+import type { SentWrite } from './write-statement.ts';
 
 /*
  * Nearly all writes add one step to one record. Such a write is one of sixteen statements whose texts never change, with a plain
@@ -37,7 +37,7 @@ export class Appends {
   }
 
   /** Whether a change only adds to the existing record. */
-  has({ change }: Sent): boolean {
+  has({ change }: SentWrite): boolean {
     const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, rows = [], journal } = change;
     const events = journal?.rows ?? [];
     if (events.length > 1 || events.some(({ isKept }) => !isKept)) return false;
@@ -57,13 +57,13 @@ export class Appends {
    * Appends to a record in one prepared statement.
    * @returns whether it was written: false if the row has changed, or another transaction has locked it
    */
-  async write(session: Session, { change, token, record }: Sent): Promise<boolean> {
+  async write(session: PoolSession, { change, token, record }: SentWrite): Promise<boolean> {
     const { runId, head, seen, attempts, journal } = change;
     if (!head || !record) return false;
     const pieces = newPieces(change);
     const [row] = messageRows(change, token);
     const { version, revision, updatedAt, messageCount } = head;
-    const named = tokensOf([...record.pieces.values()]);
+    const named = tokensOfRow([...record.pieces.values()]);
     const values: unknown[] = [Buffer.from(runId), seen, record.body, token, attempts, version, revision, updatedAt];
     values.push(messageCount, headChecksum(head, record), named, head.head);
     if (pieces.length > 0) {

@@ -7,10 +7,10 @@ import type { StoredJournal } from '../encoding/stored-journal.ts';
 import type { EndedToKeep, EndToDeliver, Change as RunChange } from '../rules/decision.ts';
 import type { Lease, Ownership } from '../rules/lease.ts';
 import { withoutColumns } from './message-rows.ts';
-import type { RunState, StoredRecord } from './run-row.ts';
+import type { RowRecord, RowState } from './run-row.ts';
 
 /** The change of the rows of a run that a write makes. */
-export interface Change {
+export interface RowChange {
   readonly runId: string;
   /**
    * The token of the row that the decision used; null: there was no row. If the row has another token now, nothing is written.
@@ -28,7 +28,7 @@ export interface Change {
   /** A whole record: its parts get a new body. */
   readonly start?: StoredBody['start'];
   /** The record before the change. */
-  readonly record: StoredRecord | undefined;
+  readonly record: RowRecord | undefined;
   /** When the run is due after the change, and before. */
   readonly due: Due;
   readonly dueBefore: Due;
@@ -63,10 +63,10 @@ interface KeptOutcome {
  * @param run its row, undefined without one
  */
 export function rowChange(
-  run: RunState | undefined,
+  run: RowState | undefined,
   change: RunChange,
-  { runId, body, endedBody }: Pick<Change, 'runId' | 'endedBody'> & { readonly body: StoredBody | undefined },
-): Change | undefined {
+  { runId, body, endedBody }: Pick<RowChange, 'runId' | 'endedBody'> & { readonly body: StoredBody | undefined },
+): RowChange | undefined {
   const { token: seen = null, lease: found, record } = run ?? {};
   const dueBefore = run ? run.due : 0;
   const due = change.due === undefined ? dueBefore : change.due;
@@ -101,7 +101,7 @@ export function rowChange(
 }
 
 /** Returns the lease of a run after its change was stored. */
-export function leaseAfter({ lease }: Change): Lease | undefined {
+export function leaseAfter({ lease }: RowChange): Lease | undefined {
   return lease && { ...lease, expiresAt: Number.NEGATIVE_INFINITY };
 }
 
@@ -110,7 +110,7 @@ export function leaseAfter({ lease }: Change): Lease | undefined {
  * save.
  * @param token the new token of its row
  */
-export function recordAfter({ head, start, record }: Change, token: number): StoredRecord | undefined {
+export function recordAfter({ head, start, record }: RowChange, token: number): RowRecord | undefined {
   const body = start ? token : record?.body;
   if (!head || body === undefined) return record;
   const { version, revision, messageCount, blobs } = head;

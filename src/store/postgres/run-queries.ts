@@ -9,8 +9,8 @@ import type { Lease } from '../rules/lease.ts';
 import type { ListPage, MessageRange, MessageReader, StoredTexts } from '../store-driver.ts';
 import { withColumns } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
-import type { Row, Session } from './pool.ts';
-import { dueOf, headChecksum, hexOf, leaseOf, runIdOf } from './run-row.ts';
+import type { PoolSession, Row } from './pool.ts';
+import { dueOf, headChecksum, hexOf, leaseOf, runIdOfRow } from './run-row.ts';
 import { GIVEN_BACK, type Tables } from './schema.ts';
 import type { Server } from './server.ts';
 
@@ -19,7 +19,7 @@ const CHARS_PER_PAGE = 2 ** 20;
 const ROWS_PER_PAGE = 1_024;
 
 /** A record as it is stored, without its messages. */
-export interface StoredRun {
+export interface ReadRow {
   readonly runId: string;
   readonly updatedAt: number;
   readonly lease: Lease | undefined;
@@ -45,11 +45,11 @@ function bundlesOf({ pieces }: Tables, row: string): string {
 }
 
 /** Reads the row of a run in PostgreSQL, without its messages. */
-export async function readRun(
-  session: Session,
+export async function readRunRow(
+  session: PoolSession,
   { tables, times }: Server,
   runId: string,
-): Promise<StoredRun | undefined> {
+): Promise<ReadRow | undefined> {
   const parameters = new Parameters();
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
@@ -62,10 +62,10 @@ export async function readRun(
 
 /** Reads the kept record of a run that ended, without its messages. */
 export async function readEndedRun(
-  session: Session,
+  session: PoolSession,
   { tables, times }: Server,
   runId: string,
-): Promise<StoredRun | undefined> {
+): Promise<ReadRow | undefined> {
   const parameters = new Parameters();
   const record = 'run_id, body, version, revision, updated_at, message_count, checksum, head, pieces';
   const unowned =
@@ -82,10 +82,10 @@ export async function readEndedRun(
 
 /** Reads a page of the list of runs in PostgreSQL. Sorts only keys, and reads only the texts of the page. */
 export async function readPage(
-  session: Session,
+  session: PoolSession,
   { tables, times }: Server,
   { after, limit, resting, callers }: Pick<ListPage, 'after' | 'limit' | 'resting' | 'callers'>,
-): Promise<StoredRun[]> {
+): Promise<ReadRow[]> {
   const parameters = new Parameters();
   const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
   const isLater = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
@@ -108,7 +108,7 @@ export async function readPage(
 interface DuePage {
   readonly now: number;
   readonly nextAt: number | undefined;
-  readonly runs: readonly StoredRun[];
+  readonly runs: readonly ReadRow[];
 }
 
 /**
@@ -124,7 +124,7 @@ export const DAMAGED = '"|quarantined|';
  * dead. The server's clock decides.
  */
 export async function readDue(
-  session: Session,
+  session: PoolSession,
   { tables, times }: Server,
   { after, limit }: Pick<ListDueOptions, 'after' | 'limit'>,
 ): Promise<DuePage> {
@@ -149,13 +149,13 @@ export async function readDue(
 }
 
 /** Reads which transactions are visible: two equal snapshots see the same, so that nothing was committed between them. */
-export async function readSnapshot(session: Session): Promise<string> {
+export async function readSnapshot(session: PoolSession): Promise<string> {
   const [row] = await session.query('SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text AS snapshot', []);
   return String(row?.snapshot);
 }
 
 /** Counts the runs in PostgreSQL that are due later, or only by a command. */
-export async function countLater(session: Session, { tables, times }: Server): Promise<number> {
+export async function countLater(session: PoolSession, { tables, times }: Server): Promise<number> {
   const parameters = new Parameters();
   const later = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
   const text = `SELECT pg_catalog.count(*) AS count FROM ${tables.runs} WHERE body IS NOT NULL AND ${later}`;
@@ -169,9 +169,9 @@ export async function countLater(session: Session, { tables, times }: Server): P
  * @throws {CHECKPOINT_CORRUPT}
  */
 export async function readMessages(
-  session: Session,
+  session: PoolSession,
   { tables }: Server,
-  { stored, messages }: { readonly stored: StoredRun; readonly messages: MessageReader },
+  { stored, messages }: { readonly stored: ReadRow; readonly messages: MessageReader },
 ): Promise<boolean> {
   const { row } = stored;
   // The size of a stored text is known without reading it.
@@ -206,9 +206,9 @@ interface PartRow {
  * @throws {CHECKPOINT_CORRUPT}
  */
 export async function readPart(
-  session: Session,
+  session: PoolSession,
   server: Server,
-  { stored, range: { from, to } }: { readonly stored: StoredRun; readonly range: MessageRange },
+  { stored, range: { from, to } }: { readonly stored: ReadRow; readonly range: MessageRange },
 ): Promise<PartRow[] | undefined> {
   const { messages } = server.tables;
   const end = Math.min(to, Number(stored.row.message_count));
@@ -233,9 +233,9 @@ export async function readPart(
  * deleted.
  */
 export async function isSame(
-  session: Session,
+  session: PoolSession,
   { tables }: Server,
-  { runId, row, hasEnded }: StoredRun,
+  { runId, row, hasEnded }: ReadRow,
 ): Promise<boolean> {
   const table = hasEnded ? tables.ended : tables.runs;
   const rows = await session.query(`SELECT body FROM ${table} WHERE run_id = pg_catalog.decode($1, 'hex')`, [
@@ -245,13 +245,13 @@ export async function isSame(
 }
 
 /** Returns the record in a row with these columns, and with `now`. */
-export function storedRun(row: Row): StoredRun {
-  const runId = runIdOf(row.id ?? '');
+export function storedRun(row: Row): ReadRow {
+  const runId = runIdOfRow(row.id ?? '');
   return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), due: dueOf(row), now: Number(row.now), row };
 }
 
 /** Returns the texts in the row of a record, after their checksums were verified. @throws {CHECKPOINT_CORRUPT} */
-export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
+export function textsOfRow({ row, updatedAt, lease }: ReadRow): StoredTexts {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
   if (head == null) throw damaged('head');

@@ -5,11 +5,11 @@ import type { EncodedHead } from '../encoding/encode.ts';
 import type { RunFacts } from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
 import { Parameters } from './parameters.ts';
-import type { Row, Session } from './pool.ts';
+import type { PoolSession, Row } from './pool.ts';
 import type { Tables } from './schema.ts';
 
 /** The facts of a stored record that are known without reading its texts. */
-export interface StoredRecord {
+export interface RowRecord {
   /** The token of the save that wrote the whole record: its parts are found by it. */
   readonly body: number;
   readonly version: number;
@@ -20,22 +20,22 @@ export interface StoredRecord {
 }
 
 /** A row of `runs`. Each write gives it a new token: an equal token proves an unchanged row. */
-export interface RunState {
+export interface RowState {
   readonly token: number;
   /** Undefined until the first claim of the run. */
   readonly lease: Lease | undefined;
   readonly attempts: number;
   /** Undefined if the run is only claimed. */
-  readonly record: StoredRecord | undefined;
+  readonly record: RowRecord | undefined;
   readonly due: Due;
   /** The body of the kept record of an earlier run of this id, if there is one. */
   readonly endedBody?: number | undefined;
 }
 
 /** The state that a write found. */
-export interface Found {
+export interface FoundRow {
   /** Undefined if there is no row. */
-  readonly run: RunState | undefined;
+  readonly run: RowState | undefined;
   /** The lease clock, ms. */
   readonly now: number;
   /** As in `RunState`, also without a row. */
@@ -47,7 +47,7 @@ export interface Found {
 }
 
 /** Returns all facts of a run, as the server has them. */
-export function factsFound({ run, now, outcomeEpoch, newest }: Found): RunFacts {
+export function factsFound({ run, now, outcomeEpoch, newest }: FoundRow): RunFacts {
   // Only `leave` needs the inbox: `send` decides in its own statement.
   const inbox = newest === undefined ? undefined : { size: 0, chars: 0, newest, has: () => false };
   return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch, inbox };
@@ -57,7 +57,7 @@ export function factsFound({ run, now, outcomeEpoch, newest }: Found): RunFacts 
  * Returns the facts of a run that this store wrote last. They have no times, which are the server's: a decision that needs one
  * asks the server.
  */
-export function factsKnown(run: RunState | undefined): RunFacts {
+export function factsKnown(run: RowState | undefined): RunFacts {
   const { lease = null, record = null, attempts = 0 } = run ?? {};
   return { lease, record, attempts, due: run ? run.due : 0 };
 }
@@ -92,10 +92,10 @@ export function serverTimes(clock: Clock): Times {
  * again.
  */
 export async function look(
-  session: Session,
+  session: PoolSession,
   runIds: readonly string[],
   { tables, times, withInbox }: { readonly tables: Tables; readonly times: Times; readonly withInbox: boolean },
-): Promise<Map<string, Found>> {
+): Promise<Map<string, FoundRow>> {
   const parameters = new Parameters();
   const ids = [...new Set(runIds)];
   const wall = `${parameters.add(times.wall())}::pg_catalog.float8`;
@@ -114,7 +114,7 @@ export async function look(
 const newestOf = ({ commands }: Tables) =>
   `(SELECT coalesce(pg_catalog.max(c.no), 0) FROM ${commands} c WHERE c.run_id = r.run_id)`;
 
-function found(row: Row): Found {
+function found(row: Row): FoundRow {
   const newest = row.newest == null ? undefined : Number(row.newest);
   const endedBody = row.ended_body == null ? undefined : Number(row.ended_body);
   const run = stateOf(row);
@@ -122,7 +122,7 @@ function found(row: Row): Found {
   return { run: run && { ...run, endedBody }, endedBody, now: Number(row.now), outcomeEpoch, newest };
 }
 
-function stateOf(row: Row): RunState | undefined {
+function stateOf(row: Row): RowState | undefined {
   if (row.token == null) return undefined;
   const { token, body, version, revision, message_count: messageCount } = row;
   const record =
@@ -160,7 +160,7 @@ export const ownerText = (owner: string | null) => (owner === null ? null : JSON
 export const hexOf = (runId: string) => Buffer.from(runId, 'utf8').toString('hex');
 
 /** Returns the run id of a hex text, the inverse of `hexOf`. */
-export const runIdOf = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
+export const runIdOfRow = (hex: string) => Buffer.from(hex, 'hex').toString('utf8');
 
 /**
  * Computes the checksum of a head's row in PostgreSQL. It also covers the columns: a flipped bit in a count is damage like

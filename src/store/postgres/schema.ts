@@ -5,7 +5,7 @@ import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
 import { quotedSchema } from './parameters.ts';
-import { inTransaction, type Session } from './pool.ts';
+import { inTransaction, type PoolSession } from './pool.ts';
 
 /** The names of the tables of a store. */
 const names = {
@@ -305,8 +305,8 @@ export class Schema {
    * @throws {CHECKPOINT_TOO_NEW} if a newer version wrote the layout
    * @throws {STORE_UNAVAILABLE} for a reader, if there are no tables of this version
    */
-  async prepare(session: Session, { isReadOnly }: { readonly isReadOnly: boolean }): Promise<void> {
-    const found = await this.#found(session);
+  async prepare(session: PoolSession, { isReadOnly }: { readonly isReadOnly: boolean }): Promise<void> {
+    const found = await this.#find(session);
     if (found !== layouts.length) {
       if (isReadOnly) throw this.#unread(found);
       await this.#migrate(session);
@@ -327,7 +327,7 @@ export class Schema {
   }
 
   /** The existing layout; 0 if there is none. */
-  async #found(session: Session): Promise<number> {
+  async #find(session: PoolSession): Promise<number> {
     try {
       return await this.#read(session);
     } catch (error) {
@@ -336,7 +336,7 @@ export class Schema {
     }
   }
 
-  async #read(session: Session): Promise<number> {
+  async #read(session: PoolSession): Promise<number> {
     const [found = {}] = await session.query(
       `SELECT (SELECT l.layout FROM ${this.#tables.layouts} l WHERE l.part OPERATOR(pg_catalog.=) 'store') AS layout, m.* FROM ${MEDDLING} m`,
       [this.#name, tableNames],
@@ -350,7 +350,7 @@ export class Schema {
   }
 
   /** Under a lock: if several processes start at once, the others find it done. */
-  async #migrate(session: Session): Promise<void> {
+  async #migrate(session: PoolSession): Promise<void> {
     await inTransaction(session, async () => {
       await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::int, $2::int)', [LOCK, crc32(this.#name) | 0]);
       await this.#create(session);
@@ -364,7 +364,7 @@ export class Schema {
     });
   }
 
-  async #create(session: Session): Promise<void> {
+  async #create(session: PoolSession): Promise<void> {
     const [found] = await session.query(
       `SELECT pg_catalog.current_setting('server_encoding') AS encoding,
          EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)::pg_catalog.text AS schema,

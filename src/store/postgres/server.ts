@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
-import { isTableMissing, isTransient, storeError } from './errors.ts';
+import { isTableMissing, isTransient, serverError } from './errors.ts';
 import { Parameters } from './parameters.ts';
-import { Connections, type PostgresPool, type Session } from './pool.ts';
+import { Connections, type PoolSession, type PostgresPool } from './pool.ts';
 import { Appends } from './prepared-appends.ts';
 import type { Times } from './run-row.ts';
 import { Schema, type Tables } from './schema.ts';
@@ -54,7 +54,7 @@ export class Server {
   }
 
   /** One attempt: lends `work` a connection, once the tables exist. */
-  async attempt<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+  async attempt<T>(ms: number, work: (session: PoolSession) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new StoreUnavailableError(`${this.#name} was closed`);
     try {
       return await this.#connections.use(Math.max(ms, LEAST_MS), async (session) => {
@@ -69,7 +69,7 @@ export class Server {
   }
 
   /** Retries, over other connections, until the time is over. For work that may be done twice. */
-  async insist<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+  async insist<T>(ms: number, work: (session: PoolSession) => Promise<T>): Promise<T> {
     try {
       return await insisting(ms, (left) => this.attempt(left, work));
     } catch (error) {
@@ -79,7 +79,7 @@ export class Server {
 
   /** Converts an error for a caller. */
   seen(error: unknown): unknown {
-    return storeError(error, this.#name);
+    return serverError(error, this.#name);
   }
 
   close(): void {
@@ -88,7 +88,7 @@ export class Server {
   }
 
   /** Once: removes claims of runs without a record that were released, or expired long ago; no other code removes them. */
-  async #sweep(session: Session): Promise<void> {
+  async #sweep(session: PoolSession): Promise<void> {
     const parameters = new Parameters();
     const { runs } = this.tables;
     await session.query(
@@ -112,13 +112,13 @@ export async function insisting<T>(ms: number, attempt: (ms: number) => Promise<
     } catch (error) {
       if (!isTransient(error) || performance.now() >= until) throw error;
     }
-    await pause(failures);
+    await pauseServer(failures);
   }
 }
 
 const backoff: Backoff = { firstMs: 10, maxMs: 500, jitter: 'around' };
 
 /** Waits before the next attempt at the server. With jitter: hosts that wait for one server should not return together. */
-export function pause(failures: number): Promise<void> {
+export function pauseServer(failures: number): Promise<void> {
   return sleep(backoffMs(failures, backoff));
 }

@@ -5,10 +5,10 @@ import { isIntact } from '../encoding/checksum.ts';
 import type { Claim } from '../port.ts';
 import { checkClaim } from '../rules/lease.ts';
 import { checkRoom, type ExpectWrite, isNewSignal, type KnownSignal, type SignalWrite } from '../topics.ts';
-import { idText, send } from './inboxes.ts';
+import { idText, sendRow } from './inboxes.ts';
 import { Parameters } from './parameters.ts';
-import { inLockedTransaction, type Row, type Session } from './pool.ts';
-import { hexOf, leaseOf, ownerText, runIdOf } from './run-row.ts';
+import { inLockedTransaction, type PoolSession, type Row } from './pool.ts';
+import { hexOf, leaseOf, ownerText, runIdOfRow } from './run-row.ts';
 import type { Server } from './server.ts';
 
 /** Runs SQL inside a transaction. `$now` is the server's wall clock. */
@@ -22,7 +22,7 @@ interface Locked {
 }
 
 /** Adds or withdraws a wait in PostgreSQL: see `TopicDriver`. It may be repeated. @throws {LEASE_LOST} */
-export async function expectIn(session: Session, server: Server, write: ExpectWrite): Promise<void> {
+export async function expectIn(session: PoolSession, server: Server, write: ExpectWrite): Promise<void> {
   const { claim, waitId, topic } = write;
   const { waits } = server.tables;
   const wait = [hexOf(claim.runId), idText(waitId)];
@@ -87,13 +87,13 @@ async function hasGot(
 }
 
 /** Delivers or keeps a signal in PostgreSQL. It may be repeated. @returns the run that has it @throws {UNDELIVERED} */
-export async function signalIn(session: Session, server: Server, signal: SignalWrite): Promise<string | undefined> {
+export async function signalIn(session: PoolSession, server: Server, signal: SignalWrite): Promise<string | undefined> {
   const { key, topic, text, untilMs, commandFor } = signal;
   const { waits, signals } = server.tables;
   return withTopic(session, { server, topic }, async ({ query, send }) => {
     const stored = `SELECT pg_catalog.encode(run_id, 'hex') AS id FROM ${signals} WHERE signal = $1 AND until > $now`;
     const [row] = await query(stored, key);
-    const known: KnownSignal | undefined = row && { to: row.id == null ? null : runIdOf(row.id) };
+    const known: KnownSignal | undefined = row && { to: row.id == null ? null : runIdOfRow(row.id) };
     if (!isNewSignal(signal, known)) return known?.to ?? undefined;
     const put = (to: string | null, content: string | null) =>
       query(
@@ -110,7 +110,7 @@ export async function signalIn(session: Session, server: Server, signal: SignalW
         topic,
       );
       if (!wait) break;
-      const runId = runIdOf(wait.id ?? '');
+      const runId = runIdOfRow(wait.id ?? '');
       if (!(await send(commandFor({ runId, waitId: String(JSON.parse(wait.wait_id ?? '')) })))) continue;
       await put(wait.id ?? '', null);
       return runId;
@@ -124,7 +124,7 @@ export async function signalIn(session: Session, server: Server, signal: SignalW
 
 /** Works in a transaction that has the lock of a topic. A failure changes nothing. */
 async function withTopic<T>(
-  session: Session,
+  session: PoolSession,
   { server, topic }: { readonly server: Server; readonly topic: string },
   work: (locked: Locked) => Promise<T>,
 ): Promise<T> {
@@ -137,7 +137,7 @@ async function withTopic<T>(
   };
   const sendNow = async (command: CommandToSend) => {
     try {
-      await send(session, server, { command, isAgain: false });
+      await sendRow(session, server, { command, isAgain: false });
       return true;
     } catch (error) {
       if (hasCode(error, 'RUN_NOT_FOUND')) return false;

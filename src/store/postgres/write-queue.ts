@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers';
 import type { StoreWrite } from '../store-driver.ts';
-import type { Sent } from './write-statement.ts';
+import type { SentWrite } from './write-statement.ts';
 
 /** Groups that are written at once, each over its own connection: a large group does not block all others. */
 const LANES = 2;
@@ -10,7 +10,7 @@ const MAX_GROUP = 128;
 const MAX_GROUP_CHARS = 2 ** 23;
 
 /** A write to one run, waiting or being sent. */
-export interface Job<T = unknown> extends StoreWrite<T> {
+export interface WriteJob<T = unknown> extends StoreWrite<T> {
   readonly signal: AbortSignal | undefined;
   /** When it is given up, on the clock of `performance.now()`. */
   readonly until: number;
@@ -22,7 +22,7 @@ export interface Job<T = unknown> extends StoreWrite<T> {
 }
 
 /** A request of a job, and the job's answer if it was stored. */
-export interface SentJob extends Sent {
+export interface SentJob extends SentWrite {
   readonly value: unknown;
 }
 
@@ -33,7 +33,7 @@ interface Turn {
 }
 
 /** Settles each job of a group; never rejects. @param takeLate removes jobs whose time is over */
-type Perform = (group: readonly Job[], takeLate: () => readonly Job[]) => Promise<void>;
+type Perform = (group: readonly WriteJob[], takeLate: () => readonly WriteJob[]) => Promise<void>;
 
 /**
  * Collects the writes to PostgreSQL of one turn of the event loop, and passes them on in groups. A group has one write of
@@ -43,8 +43,8 @@ export class WriteQueue {
   readonly #perform: Perform;
   readonly #waitMs: number;
   readonly #busy = new Set<string>();
-  readonly #unsettled = new Set<Job>();
-  #jobs: (Job | Turn)[] = [];
+  readonly #unsettled = new Set<WriteJob>();
+  #jobs: (WriteJob | Turn)[] = [];
   #lanes = 0;
   #isScheduled = false;
 
@@ -57,7 +57,7 @@ export class WriteQueue {
   add<T>(write: StoreWrite<T>, signal: AbortSignal | undefined): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const until = performance.now() + this.#waitMs;
-    const job = { ...write, signal, until, sent: new Map(), promise, resolve, reject } as Job;
+    const job = { ...write, signal, until, sent: new Map(), promise, resolve, reject } as WriteJob;
     this.#jobs.push(job);
     this.#unsettled.add(job);
     this.#schedule();
@@ -76,7 +76,7 @@ export class WriteQueue {
   }
 
   /** Resolves when the earlier writes have settled: those of one run, or all. */
-  async settled(runId?: string): Promise<void> {
+  async settle(runId?: string): Promise<void> {
     const before = [...this.#unsettled].filter((job) => runId === undefined || job.runId === runId);
     await Promise.allSettled(before.map((job) => job.promise));
   }
@@ -106,14 +106,14 @@ export class WriteQueue {
   }
 
   /** In the order of the requests, but no write before an earlier one of its run. */
-  #takeGroup(): Job[] {
+  #takeGroup(): WriteJob[] {
     const [only] = this.#jobs;
     if (only && this.#jobs.length === 1 && !('begin' in only) && !this.#busy.has(only.runId)) {
       this.#jobs = [];
       return [only];
     }
-    const group: Job[] = [];
-    const left: (Job | Turn)[] = [];
+    const group: WriteJob[] = [];
+    const left: (WriteJob | Turn)[] = [];
     const passed = new Set(this.#busy);
     let size = 0;
     for (const job of this.#jobs) {
@@ -142,10 +142,10 @@ export class WriteQueue {
   }
 
   /** Removes the jobs that waited until their time was over. */
-  #takeLate(): Job[] {
+  #takeLate(): WriteJob[] {
     const now = performance.now();
-    const late = this.#jobs.filter((job): job is Job => 'until' in job && job.until <= now);
-    if (late.length > 0) this.#jobs = this.#jobs.filter((job) => !late.includes(job as Job));
+    const late = this.#jobs.filter((job): job is WriteJob => 'until' in job && job.until <= now);
+    if (late.length > 0) this.#jobs = this.#jobs.filter((job) => !late.includes(job as WriteJob));
     for (const job of late) this.#unsettled.delete(job);
     return late;
   }

@@ -1,24 +1,24 @@
 import { crc32 } from 'node:zlib';
 import { bundleOf } from '../encoding/piece-refs.ts';
-import { messageRows, newPieces, tokensOf } from './message-rows.ts';
+import { messageRows, newPieces, tokensOfRow } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
-import type { Session } from './pool.ts';
-import type { Change } from './row-change.ts';
-import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './run-row.ts';
+import type { PoolSession } from './pool.ts';
+import type { RowChange } from './row-change.ts';
+import { headChecksum, hexOf, ownerText, type RowRecord, type Times } from './run-row.ts';
 import { REPLACES, type Tables } from './schema.ts';
 import { totalsPut } from './totals/totals.ts';
 
 /** A change to be sent, with the new token of the run's row. */
-export interface Sent {
-  readonly change: Change;
+export interface SentWrite {
+  readonly change: RowChange;
   readonly token: number;
   /** The record after the change. */
-  readonly record: StoredRecord | undefined;
+  readonly record: RowRecord | undefined;
 }
 
 /** The inputs of a statement. */
 interface Writing {
-  readonly sent: readonly Sent[];
+  readonly sent: readonly SentWrite[];
   readonly tables: Tables;
   readonly times: Times;
   readonly parameters: Parameters;
@@ -33,8 +33,8 @@ const FORGOTTEN_AT_ONCE = 100;
  * @returns the tokens of the stored changes
  */
 export async function write(
-  session: Session,
-  sent: readonly Sent[],
+  session: PoolSession,
+  sent: readonly SentWrite[],
   { tables, times, wake }: { readonly tables: Tables; readonly times: Times; readonly wake: string | undefined },
 ): Promise<Set<number>> {
   const parameters = new Parameters();
@@ -49,7 +49,7 @@ export async function write(
 }
 
 /** Whether a change leaves a run that a process can take at once. */
-function isDueNow({ kind, lease, record, head, due }: Change, times: Times): boolean {
+function isDueNow({ kind, lease, record, head, due }: RowChange, times: Times): boolean {
   const isFree = kind === 'put' && (lease?.owner ?? null) === null && (record ?? head) !== undefined;
   return isFree && due !== null && due <= times.wall();
 }
@@ -57,7 +57,7 @@ function isDueNow({ kind, lease, record, head, due }: Change, times: Times): boo
 /** The parts of the statement that at least one change needs. */
 function partsOf(writing: Writing): string[] {
   const changes = writing.sent.map(({ change }) => change);
-  const has = (test: (change: Change) => unknown) => changes.some(test);
+  const has = (test: (change: RowChange) => unknown) => changes.some(test);
   const landing = [
     ['created', has(({ kind, seen }) => kind === 'put' && seen === null) && created(writing)],
     ['changed', has(({ kind, seen }) => kind === 'put' && seen !== null) && changed(writing)],
@@ -91,7 +91,7 @@ function partsOf(writing: Writing): string[] {
 }
 
 /** The former content of the record is removed. */
-const isReplacing = ({ start, kind, record }: Change) => record !== undefined && (start || kind === 'remove');
+const isReplacing = ({ start, kind, record }: RowChange) => record !== undefined && (start || kind === 'remove');
 
 function input({ sent, parameters }: Writing): string {
   const rows = sent.map(({ change, token, record }) => {
@@ -100,7 +100,7 @@ function input({ sent, parameters }: Writing): string {
     const from = { id: hexOf(runId), kind, seen, token, body: record?.body, replaced: replacedBody(change) };
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
     const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
-    const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
+    const pieces = head && record ? tokensOfRow([...record.pieces.values()]) : null;
     const { due: due_at, filed, definition, pausedBy: paused_by } = change;
     // Only a grant has another number than the row.
     const deployment = ttl === undefined ? undefined : lease?.deployment;
@@ -137,7 +137,7 @@ function input({ sent, parameters }: Writing): string {
   )} WHERE t.id IS NOT NULL)`;
 }
 
-const replacedBody = (change: Change) => (isReplacing(change) ? change.record?.body : null);
+const replacedBody = (change: RowChange) => (isReplacing(change) ? change.record?.body : null);
 
 /** The unchanged rows. The statement does not wait for another transaction's lock: the write looks again. */
 function locked({ tables }: Writing): string {
@@ -155,7 +155,7 @@ const placeTypes = {
 type PlaceColumn = keyof typeof placeTypes;
 
 /** The columns under which runs are found, and of their deployment, definition and pause, as far as a write has them: a step has none. */
-function placeColumns(sent: readonly Sent[]): readonly PlaceColumn[] {
+function placeColumns(sent: readonly SentWrite[]): readonly PlaceColumn[] {
   const isFiled = sent.some(({ change }) => change.filed);
   const isGranted = sent.some(({ change: { ttlMs, lease } }) => ttlMs !== undefined && lease?.deployment !== undefined);
   const isPaused = sent.some(({ change }) => change.pausedBy !== undefined);

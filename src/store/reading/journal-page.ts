@@ -30,7 +30,7 @@ const noPieces: StoredPieces = new Map();
  * Returns a page of a run's journal, with the content that only the record holds; null without a record. A page with much content
  * has fewer entries: a host has a page for each of its readers.
  */
-export async function storedEvents(
+export async function loadEvents(
   reading: Reading,
   runId: string,
   { after = 0, limit, newest }: ReadEventsOptions,

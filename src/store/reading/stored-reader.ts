@@ -28,7 +28,7 @@ import { isDeadProcess } from '../owner.ts';
 import type { Cursor, InboxOf, ListOptions, LoadOptions } from '../port.ts';
 import { type IsDead, isHeld, refuseDamaged } from '../rules/lease.ts';
 import type { ListedHead, MessageReader, PartReader, StoreDriver } from '../store-driver.ts';
-import { storedEvents } from './journal-page.ts';
+import { loadEvents } from './journal-page.ts';
 import { decodeEntry } from './kept-entry.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
@@ -192,7 +192,7 @@ export class StoredReader {
   }
 
   /** An entry that cannot be read belongs to no known agent or caller. */
-  async ended({ limit, after, agentId, callerId }: ListEndedOptions): Promise<KeptRun[]> {
+  async listEnded({ limit, after, agentId, callerId }: ListEndedOptions): Promise<KeptRun[]> {
     const agents = agentId === undefined ? undefined : keysOf(agentId, 'agent', this.#encryption);
     const callers = callerId === undefined ? undefined : keysOf(callerId, 'caller', this.#encryption);
     const isWanted = (run: KeptRun) => {
@@ -231,7 +231,7 @@ export class StoredReader {
    * Finds out whether all commands of a run after `readUpTo` are damaged: no process will ever read them.
    * @returns the number of the last of them; undefined if one can be read, or there are none
    */
-  async damagedUpTo(runId: string, readUpTo: number): Promise<number | undefined> {
+  async findDamage(runId: string, readUpTo: number): Promise<number | undefined> {
     let last: number | undefined;
     for (const { text, seq = 0 } of await this.#driver.inbox({ runId })) {
       if (seq <= readUpTo) continue;
@@ -243,7 +243,7 @@ export class StoredReader {
 
   async events(runId: string, page: ReadEventsOptions): Promise<JournalPage | null> {
     const { journal } = this.#driver;
-    return journal ? storedEvents({ journal, encryption: this.#encryption }, runId, page) : null;
+    return journal ? loadEvents({ journal, encryption: this.#encryption }, runId, page) : null;
   }
 
   /** A command that only lacks its key is not damaged. */

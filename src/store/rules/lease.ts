@@ -44,19 +44,19 @@ const DAMAGED = '|quarantined|';
 const MAX_DAMAGE = 500;
 
 /** Returns the damage that the last owner found in a record; undefined if it was found intact, or not read yet. */
-export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string | undefined {
+export function damageOf(lease: Pick<Lease, 'owner'> | null | undefined): string | undefined {
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
 /** Refuses to use a lease whose record was found damaged. @throws {CHECKPOINT_CORRUPT} if the record was found damaged */
 export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): void {
-  const damage = damageIn(lease);
+  const damage = damageOf(lease);
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
 }
 
 /** Returns the lease after a save of the whole record: earlier damage is gone. */
 export function sound<T extends Ownership>(lease: T | undefined): T | undefined {
-  return lease && damageIn(lease) !== undefined ? { ...lease, owner: null } : lease;
+  return lease && damageOf(lease) !== undefined ? { ...lease, owner: null } : lease;
 }
 
 /** Returns whether an owner holds the run: not released, not expired, and not certainly dead. */
@@ -65,7 +65,7 @@ export function isHeld(
   now: number,
   isDead: IsDead = isDeadProcess,
 ): lease is Lease & { readonly owner: string } {
-  if (lease === undefined || lease.owner === null || damageIn(lease) !== undefined) return false;
+  if (lease === undefined || lease.owner === null || damageOf(lease) !== undefined) return false;
   return lease.expiresAt > now && !isDead(lease.owner);
 }
 

@@ -20,7 +20,7 @@ import {
 import {
   checkClaim,
   checkWrite,
-  damageIn,
+  damageOf,
   freed,
   grantLease,
   isHeld,
@@ -150,7 +150,7 @@ export function factsOfWriter({ lease }: RunFacts, { claim }: Writer): readonly 
  * @param owner may always claim a run that it holds already
  */
 function factsOfHolder(lease: Ownership | null | undefined, owner?: string): readonly Fact[] {
-  const isFree = !lease || lease.owner === null || lease.owner === owner || damageIn(lease) !== undefined;
+  const isFree = !lease || lease.owner === null || lease.owner === owner || damageOf(lease) !== undefined;
   return isFree ? ofLease : ofHeld;
 }
 

@@ -18,7 +18,7 @@ const PART = 'schedule';
 const none = { count: 0 };
 
 /** Makes the schedules of a store. */
-export function scheduleStore(schedules: ScheduleDriver, { encryption, bodies }: Parts): ScheduleStore {
+export function scheduleGroup(schedules: ScheduleDriver, { encryption, bodies }: Parts): ScheduleStore {
   return {
     list: async () => (await schedules.list()).map((row) => opened(row, encryption)),
     note: async (schedule, run) => {

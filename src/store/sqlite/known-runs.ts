@@ -35,13 +35,13 @@ export class KnownRuns {
   #isUnsure = false;
 
   /** A write transaction has begun. Until `committed` nothing is certain. @param seen changes when another connection has committed */
-  begun(seen: unknown): void {
+  onBegun(seen: unknown): void {
     if (this.#isUnsure || seen !== this.#seen) this.#runs.clear();
     this.#seen = seen;
     this.#isUnsure = true;
   }
 
-  committed(): void {
+  onCommitted(): void {
     this.#isUnsure = false;
   }
 

@@ -28,7 +28,7 @@ const GATHER_MS = 100;
  * Resolves after one turn of the event loop for a write that comes alone, and for several when a turn has brought no other. A
  * thousand runs take many turns until each has had one, and the sync of a commit costs as much as many writes.
  */
-function gathered(count: () => number): Promise<void> {
+function gather(count: () => number): Promise<void> {
   const until = performance.now() + GATHER_MS;
   return new Promise((resolve) => {
     const look = (before: number) => {
@@ -47,7 +47,7 @@ export class WriteQueue {
   readonly #database: RunDatabase;
   readonly #options: QueueOptions;
   readonly #commits = new GroupCommit<Work>({
-    begin: (_, count) => gathered(count),
+    begin: (_, count) => gather(count),
     perform: (take) => this.#perform(take()),
   });
 
@@ -99,10 +99,10 @@ export class WriteQueue {
   #commit(group: readonly Job<Work>[]): void {
     const kind = group.every(({ write }) => write.isPassing) ? 'passing' : 'write';
     const { answers, known } = this.#database.get().transaction(kind, ({ tables }, othersCommits) => {
-      tables.known.begun(othersCommits);
+      tables.known.onBegun(othersCommits);
       return { answers: group.map((job) => settled(job, ({ make }) => make(tables))), known: tables.known };
     });
-    known.committed();
+    known.onCommitted();
     giveAnswers(answers);
   }
 

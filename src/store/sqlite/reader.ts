@@ -1,37 +1,13 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { isBusy, isDamage, isIoError, storeError } from '../../sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
-import type { StoredCommand } from '../commands.ts';
-import type { RunCounts } from '../counting/port.ts';
-import type { StoredRows } from '../counting/rows.ts';
-import type { ListDueOptions } from '../due-port.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
-import type { InboxOf } from '../port.ts';
 import type { TurnQuery, TurnRow } from '../rules/thread-rows.ts';
-import type {
-  DueHeads,
-  EndedHead,
-  EndedPage,
-  ListedHead,
-  ListedThread,
-  ListPage,
-  MessageRange,
-  MessageReader,
-  PartReader,
-  RowsPage,
-  ScheduleRow,
-  StoredPart,
-  StoredTexts,
-  TakeDue,
-  TakenHeads,
-  ThreadPage,
-} from '../store-driver.ts';
+import type { MessageRange, MessageReader, PartReader, RowsPage, StoredPart, StoredTexts } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
-import { lookForDue } from './taking.ts';
 
 /** Loads and lists runs in SQLite. It waits for the earlier writes, and lets the event loop run while it reads large texts. */
 export class Reader {
@@ -65,24 +41,16 @@ export class Reader {
     }
   }
 
-  ended(page: EndedPage): Promise<EndedHead[]> {
-    return this.#afterWrites(({ tables }) => tables.ended.page(page));
-  }
-
-  totals(range: TotalsRange): Promise<TotalsRow[]> {
-    return this.#afterWrites(({ tables }) => tables.ended.totals(range));
-  }
-
   /** The rows of a journal, also of a run that ended. */
   journal(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null> {
-    return this.#afterWrites(({ tables, reads }) => {
+    return this.afterWrites(({ tables, reads }) => {
       const no = reads.numberOf(runId);
       return no === undefined ? null : tables.journals.read(no, page);
     });
   }
 
   content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
-    return this.#afterWrites(({ reads }) => {
+    return this.afterWrites(({ reads }) => {
       const live = reads.run(runId);
       const found = live ?? reads.run(runId, true);
       if (!found) return null;
@@ -93,64 +61,15 @@ export class Reader {
     });
   }
 
-  list(page: ListPage): Promise<ListedHead[]> {
-    return this.#afterWrites(({ reads }) => reads.page(page));
-  }
-
-  due(page: ListDueOptions): Promise<DueHeads> {
-    return this.#afterWrites(({ reads }) => reads.due(page));
-  }
-
-  /** Reads whether due runs can be taken; `nextAt` is `now` if they can, or might be. */
-  lookForDue(take: TakeDue): Promise<TakenHeads> {
-    return this.#afterWrites(({ tables }) => lookForDue(tables, take));
-  }
-
-  hasDeliveries(agents: readonly string[]): Promise<boolean> {
-    return this.#afterWrites(({ tables }) => tables.deliveries.hasDue(agents));
-  }
-
   turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {
-    return this.#afterWrites(({ tables }) => {
+    return this.afterWrites(({ tables }) => {
       const found = tables.threads.find(threads);
       return found ? tables.threads.turns(found.no, query) : null;
     });
   }
 
-  queued(runId: string): Promise<TurnRow | null> {
-    return this.#afterWrites(({ tables }) => tables.threads.queued(runId) ?? null);
-  }
-
-  threads(page: ThreadPage): Promise<ListedThread[]> {
-    return this.#afterWrites(({ tables }) => tables.threads.list(page));
-  }
-
-  schedules(): Promise<ScheduleRow[]> {
-    return this.#afterWrites(({ tables }) => tables.schedules.list());
-  }
-
-  countResting(): Promise<number> {
-    return this.#afterWrites(({ reads }) => reads.countResting());
-  }
-
-  countRuns(): Promise<RunCounts> {
-    return this.#afterWrites(({ counts }) => counts.read());
-  }
-
-  storedRows(): Promise<readonly StoredRows[]> {
-    return this.#afterWrites(({ counts }) => counts.storedRows());
-  }
-
-  changeMark(): Promise<string> {
-    return this.#afterWrites(({ reads }) => reads.changeMark());
-  }
-
-  inbox(of: InboxOf): Promise<StoredCommand[]> {
-    return this.#afterWrites(({ tables }) => tables.inboxes.read(of));
-  }
-
   async outcome(runId: string): Promise<string | null> {
-    const found = await this.#afterWrites(({ tables }) => tables.outcomes.read(runId));
+    const found = await this.afterWrites(({ tables }) => tables.outcomes.read(runId));
     if (found !== 'expired') return found?.text ?? null;
     if (!this.#options.isReadOnly) await this.#queue.add((tables) => tables.outcomes.remove(runId));
     return null;
@@ -174,7 +93,7 @@ export class Reader {
   }
 
   /** Reads once this process has made the writes that came before. */
-  async #afterWrites<T>(work: (statements: Statements) => T): Promise<T> {
+  async afterWrites<T>(work: (statements: Statements) => T): Promise<T> {
     await this.#queue.idle();
     return this.#read(work);
   }

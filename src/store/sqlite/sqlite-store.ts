@@ -35,7 +35,7 @@ import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
-import { takeDueIn } from './taking.ts';
+import { lookForDue, takeDueIn } from './taking.ts';
 import { forkThread, writeThread } from './threads.ts';
 import { expectIn, signalIn } from './topics.ts';
 import { make, writeSchedule } from './writes.ts';
@@ -118,7 +118,7 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const driver = new SqliteDriver(database, { path, busyTimeoutMs, isReadOnly });
   const store = {
     ...storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock }),
-    storedRows: () => driver.storedRows(),
+    storedRows: () => driver.countRows(),
   };
   return isReadOnly ? withoutWrites(store, `the store ${path}`) : store;
 }
@@ -150,20 +150,20 @@ class SqliteDriver implements StoreDriver {
     };
     this.history = {
       load: (runId, messages, signal) => this.#reader.load(runId, messages, { signal, hasEnded: true }),
-      list: (page) => this.#reader.ended(page),
+      list: (page) => this.#reader.afterWrites(({ tables }) => tables.ended.page(page)),
       forget: ({ dryRun, limit }) =>
         dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded(limit),
-      totals: (range) => this.#reader.totals(range),
+      totals: (range) => this.#reader.afterWrites(({ tables }) => tables.ended.totals(range)),
     };
     this.due = {
-      list: (page) => this.#reader.due(page),
+      list: (page) => this.#reader.afterWrites(({ reads }) => reads.due(page)),
       take: (take) => this.#takeDue(take),
-      countResting: () => this.#reader.countResting(),
-      countRuns: () => this.#reader.countRuns(),
+      countResting: () => this.#reader.afterWrites(({ reads }) => reads.countResting()),
+      countRuns: () => this.#reader.afterWrites(({ counts }) => counts.read()),
     };
     this.deliveries = {
       take: async (take) => {
-        const hasDue = await this.#reader.hasDeliveries(take.agents);
+        const hasDue = await this.#reader.afterWrites(({ tables }) => tables.deliveries.hasDue(take.agents));
         return hasDue ? this.#queue.add(({ deliveries }) => deliveries.take(take)) : [];
       },
     };
@@ -174,19 +174,19 @@ class SqliteDriver implements StoreDriver {
     };
     this.limits = { charge: (ids, decide) => this.#queue.add(({ limits }) => limits.charge(ids, decide)) };
     this.schedules = {
-      list: () => this.#reader.schedules(),
+      list: () => this.#reader.afterWrites(({ tables }) => tables.schedules.list()),
       write: (write) => this.#queue.add((tables) => writeSchedule(tables, write)),
     };
     this.threads = {
       write: async (write) => {
         const { value, made } = await this.#queue.add((tables) => writeThread(tables, write));
-        for (const { hasRemoved, rest } of made) if (hasRemoved) this.#removals.happened(rest);
+        for (const { hasRemoved, rest } of made) if (hasRemoved) this.#removals.onHappened(rest);
         return value;
       },
       fork: (write) => this.#queue.add((tables) => forkThread(tables, write)),
       turns: (threads, query) => this.#reader.turns(threads, query),
-      queued: (runId) => this.#reader.queued(runId),
-      list: (page) => this.#reader.threads(page),
+      findQueued: (runId) => this.#reader.afterWrites(({ tables }) => tables.threads.queued(runId) ?? null),
+      list: (page) => this.#reader.afterWrites(({ tables }) => tables.threads.list(page)),
     };
   }
 
@@ -198,7 +198,7 @@ class SqliteDriver implements StoreDriver {
 
   async #writeRemoving<T>(write: StoreWrite<T>, signal: AbortSignal | undefined): Promise<T> {
     const { value, hasRemoved, rest } = await this.#queue.add((tables) => make(tables, write), signal);
-    if (hasRemoved) this.#removals.happened(rest);
+    if (hasRemoved) this.#removals.onHappened(rest);
     // A process that lives for less than a minute never comes to its sweep.
     if (write.kind === 'end') this.#removals.sweepEndedSoon();
     return value;
@@ -206,7 +206,7 @@ class SqliteDriver implements StoreDriver {
 
   /** Takes the lock of the file only if there is something to take. */
   async #takeDue(take: TakeDue): Promise<TakenHeads> {
-    const seen = await this.#reader.lookForDue(take);
+    const seen = await this.#reader.afterWrites(({ tables }) => lookForDue(tables, take));
     if (seen.nextAt !== seen.now || take.limit === 0) return seen;
     return this.#queue.add((tables) => takeDueIn(tables, take));
   }
@@ -216,15 +216,15 @@ class SqliteDriver implements StoreDriver {
   }
 
   list(page: ListPage): Promise<ListedHead[]> {
-    return this.#reader.list(page);
+    return this.#reader.afterWrites(({ reads }) => reads.page(page));
   }
 
-  storedRows(): Promise<readonly StoredRows[]> {
-    return this.#reader.storedRows();
+  countRows(): Promise<readonly StoredRows[]> {
+    return this.#reader.afterWrites(({ counts }) => counts.storedRows());
   }
 
   changeMark(): Promise<string> {
-    return this.#reader.changeMark();
+    return this.#reader.afterWrites(({ reads }) => reads.changeMark());
   }
 
   outcome(runId: string): Promise<string | null> {
@@ -232,7 +232,7 @@ class SqliteDriver implements StoreDriver {
   }
 
   inbox(of: InboxOf): Promise<StoredCommand[]> {
-    return this.#reader.inbox(of);
+    return this.#reader.afterWrites(({ tables }) => tables.inboxes.read(of));
   }
 
   forgetOutcomes({ dryRun, limit }: ForgetOptions): Promise<number> {
@@ -269,7 +269,7 @@ class Removals {
   }
 
   /** Data was removed. @param rest the number of a record whose messages are not all removed */
-  happened(rest?: number): void {
+  onHappened(rest?: number): void {
     if (rest !== undefined) this.#removeRest(rest);
     this.#database.scrubSoon();
   }
@@ -283,7 +283,7 @@ class Removals {
       deliveries.forgetExpired(limit);
       return { count: outcomes.forgetExpired(limit), signals: topics.forgetExpired(limit) };
     });
-    if (count + signals > 0) this.happened();
+    if (count + signals > 0) this.onHappened();
     await this.#sweepRests();
     return count;
   }
@@ -294,7 +294,7 @@ class Removals {
       const removed = await this.#queue.add(({ ended, records }) =>
         ended.expired(REMOVED_AT_ONCE).map(({ no, runId }) => records.removeEnded(runId, no)),
       );
-      for (const rest of removed) this.happened(rest);
+      for (const rest of removed) this.onHappened(rest);
       count += removed.length;
       if (removed.length < REMOVED_AT_ONCE || count >= limit) return count;
     }
@@ -319,7 +319,7 @@ class Removals {
     for (let from: number | undefined = 0; from !== undefined; ) {
       const at: number = from;
       const { found, next } = await this.#queue.add(({ records }) => records.findRest(at, LOOKED_AT_ONCE));
-      for (const no of found) this.happened(no);
+      for (const no of found) this.onHappened(no);
       from = next;
     }
   }

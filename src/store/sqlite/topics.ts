@@ -100,7 +100,7 @@ export class TopicTables {
   }
 
   /** A kept signal is delivered. */
-  delivered(key: string, to: string): void {
+  deliver(key: string, to: string): void {
     this.#deliver.run(to, key);
   }
 
@@ -127,7 +127,7 @@ export function expectIn(tables: Tables, { claim, waitId, topic, commandId, comm
     const { key, text } = signal;
     const command = text === undefined ? undefined : commandOf({ text });
     if (command) {
-      if (sent(tables, command)) topics.delivered(key, claim.runId);
+      if (sent(tables, command)) topics.deliver(key, claim.runId);
       return;
     }
     topics.removeSignal(key);

@@ -95,7 +95,7 @@ export class Threads {
 
   async read(key: ThreadKey, { after = -1, limit = DEFAULT_LIMIT }: ReadThreadOptions = {}): Promise<ThreadMessage[]> {
     const found: ThreadMessage[] = [];
-    for await (const turn of this.#begun(key, after + 1)) {
+    for await (const turn of this.#listBegun(key, after + 1)) {
       if (found.length >= limit) break;
       for (const message of await this.#messagesIn(turn)) if (message.index > after) found.push(message);
     }
@@ -108,7 +108,7 @@ export class Threads {
     const kept = newest?.[0] && texts.openCompaction(newest[0]);
     const from = kept ? kept.upTo : 0;
     const messages: Message[] = kept ? [...kept.messages] : [];
-    for await (const turn of this.#begun(key, from)) {
+    for await (const turn of this.#listBegun(key, from)) {
       if (turn.first >= upTo) break;
       const own = await this.#parts.messagesOf(turn.runId);
       messages.push(...own.slice(Math.max(0, from - turn.first), Math.min(turn.count, upTo - turn.first)));
@@ -122,7 +122,7 @@ export class Threads {
   }
 
   async queuedRun(runId: string): Promise<RunCheckpoint | null> {
-    const turn = await this.#parts.driver.queued(checkRunId(runId));
+    const turn = await this.#parts.driver.findQueued(checkRunId(runId));
     return (turn && this.#parts.texts.openTurn(turn).record) ?? null;
   }
 
@@ -219,7 +219,7 @@ export class Threads {
   }
 
   /** The begun turns from that of a message on. */
-  async *#begun(key: ThreadKey, index: number): AsyncGenerator<TurnRow> {
+  async *#listBegun(key: ThreadKey, index: number): AsyncGenerator<TurnRow> {
     const { driver } = this.#parts;
     const threads = this.#threadsOf(key);
     const at = index <= 0 ? undefined : await driver.turns(threads, { kind: 'at', index });
@@ -292,7 +292,7 @@ export class Threads {
 }
 
 /** Makes the threads of a store. */
-export function threadStore(threads: Threads): ThreadStore {
+export function threadGroup(threads: Threads): ThreadStore {
   return {
     admit: async (turn) => threads.admit(turn),
     read: async (key, options) => threads.read(key, options),

@@ -1,8 +1,8 @@
 import { insideOf } from '../../executor/inside.ts';
 import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { Route, RunCall } from '../../http/route.ts';
-import { stateOf } from '../../http/runs/run-schemas.ts';
-import { count, objectOf } from '../../http/schemas.ts';
+import { stateSchemaOf } from '../../http/runs/run-schemas.ts';
+import { countSchema, objectOf } from '../../http/schemas.ts';
 import type { ForkOptions } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { NPX_PAWL } from '../../values/texts/command-name.ts';
@@ -14,8 +14,8 @@ export const forkRoute: Route = {
   summary: 'Stores another run with the first steps of this one: any process with its agent continues it.',
   action: 'start',
   of: 'run',
-  body: objectOf({ at: count, effects: { enum: ['live', 'ask', 'refuse'] } }, ['at', 'effects']),
-  answers: { 201: { description: 'It is stored; `runId` is its own.', schema: stateOf('due') } },
+  body: objectOf({ at: countSchema, effects: { enum: ['live', 'ask', 'refuse'] } }, ['at', 'effects']),
+  answers: { 201: { description: 'It is stored; `runId` is its own.', schema: stateSchemaOf('due') } },
   handle: fork,
 };
 

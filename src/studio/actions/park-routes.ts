@@ -1,6 +1,6 @@
 import { jsonAnswer } from '../../http/problem.ts';
 import type { Route, RunCall } from '../../http/route.ts';
-import { stateOf } from '../../http/runs/run-schemas.ts';
+import { stateSchemaOf } from '../../http/runs/run-schemas.ts';
 import { objectOf, upTo } from '../../http/schemas.ts';
 
 const REASON_CHARS = 4_096;
@@ -15,7 +15,7 @@ export const parkRoutes: readonly Route[] = [
     action: 'park',
     of: 'run',
     body: objectOf({ reason: upTo(REASON_CHARS) }),
-    answers: { 200: { description: 'It is parked.', schema: stateOf('parked') } },
+    answers: { 200: { description: 'It is parked.', schema: stateSchemaOf('parked') } },
     problems,
     handle: park,
   },
@@ -25,7 +25,7 @@ export const parkRoutes: readonly Route[] = [
     summary: 'Frees a parked run, with all its attempts.',
     action: 'park',
     of: 'run',
-    answers: { 200: { description: 'The next recovery continues it.', schema: stateOf('unparked') } },
+    answers: { 200: { description: 'The next recovery continues it.', schema: stateSchemaOf('unparked') } },
     problems,
     handle: unpark,
   },

@@ -1,13 +1,13 @@
 import { type AppliedWrites, applyWrites } from '../../edits/index.ts';
 import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
-import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
+import { answerSchemaOf, anything, countSchema, objectOf, text } from '../../http/schemas.ts';
 import { PawlError } from '../../index.ts';
 import type { AppliedFiles, FanOutList, FanOutView } from '../fan-out-wire.ts';
 import type { Studio } from '../studio.ts';
 import { AppliedLog } from './applied-log.ts';
 import { FanOutFiles } from './fan-out-files.ts';
-import { answersOf, digestOf, fanOutView } from './fan-out-view.ts';
+import { answersOfFanOut, digestOfFanOut, fanOutView } from './fan-out-view.ts';
 
 const list = { type: 'array', items: anything };
 
@@ -21,7 +21,7 @@ export function fanOutRoutes({ fanOuts, apply, served: { web } }: Studio): reado
       path: '/fan-outs',
       summary: 'Lists the fan-outs below the folder of fan-outs, the newest first.',
       action: 'inspect',
-      answers: { 200: { description: 'The fan-outs.', schema: answerOf({ items: list, folder: text }) } },
+      answers: { 200: { description: 'The fan-outs.', schema: answerSchemaOf({ items: list, folder: text }) } },
       handle: async ({ grant }: GrantedCall) => {
         const nothing: FanOutList = { items: [], folder: '', isPartial: false };
         return jsonAnswer(grant.all ? await files.list() : nothing);
@@ -32,7 +32,9 @@ export function fanOutRoutes({ fanOuts, apply, served: { web } }: Studio): reado
       path: '/fan-outs/:fanOutId',
       summary: 'Shows a fan-out: what each model answered, and the changes of files that it proposes.',
       action: 'inspect',
-      answers: { 200: { description: 'The fan-out.', schema: answerOf({ id: text, models: count, answers: list }) } },
+      answers: {
+        200: { description: 'The fan-out.', schema: answerSchemaOf({ id: text, models: countSchema, answers: list }) },
+      },
       handle: async (call: GrantedCall) => {
         const { line, fanOut, path } = await files.read(idIn(call));
         const actions = await logOf(path).read();
@@ -72,7 +74,7 @@ function applyRoute(files: FanOutFiles, root: string, logOf: LogOf): Route {
       'Applies the changes that a model proposes: all of them, or none. With `undo` it takes back what was applied of this fan-out last.',
     action: 'apply',
     body: objectOf({ modelId: text, digest: text, undo: { type: 'boolean' } }),
-    answers: { 200: { description: 'The changed files.', schema: answerOf({ files: list }) } },
+    answers: { 200: { description: 'The changed files.', schema: answerSchemaOf({ files: list }) } },
     problems: ['WRITE_CONFLICT', 'WRITE_FAILED', 'WRITE_OUTSIDE_ROOT'],
     handle: async (call: GrantedCall) => {
       const { files: changed } =
@@ -102,9 +104,9 @@ async function applyFiles({ files, root, logOf, done }: Place, call: GrantedCall
   const id = idIn(call);
   const { fanOut, path } = await files.read(id);
   const { modelId, digest } = call.body;
-  const answer = answersOf(fanOut).find((each) => each.modelId === modelId);
+  const answer = answersOfFanOut(fanOut).find((each) => each.modelId === modelId);
   if (!answer) throw new RequestError('BAD_REQUEST', 'the fan-out has no such model');
-  if (digestOf(answer) !== digest)
+  if (digestOfFanOut(answer) !== digest)
     throw new PawlError('WRITE_CONFLICT', 'the proposed changes are not those that were shown; load the fan-out again');
   const asked = { action: 'apply', modelId: answer.modelId, by: call.grant.by } as const;
   const writes = await logOf(path).during(asked, () => applyWrites(answer, { root }));

@@ -14,14 +14,14 @@ const MAX_ANSWERS = 100;
 const MAX_PROPOSED = 200;
 
 /** Returns the answers of a fan-out: one for each model, in their order. */
-export function answersOf({ adapterIds, responses }: FanOut): readonly ModelAnswer[] {
+export function answersOfFanOut({ adapterIds, responses }: FanOut): readonly ModelAnswer[] {
   const ids = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]);
   const all = new Map(responses.map((response) => [response.modelId, response]));
   return [...ids].slice(0, MAX_ANSWERS).map((id) => toModelResponse(all.get(id) ?? snapshotFromPartial(id, {})));
 }
 
 /** Names the changes of an answer: those that were shown are those that are applied. */
-export function digestOf({ proposedWrites }: ModelAnswer): string {
+export function digestOfFanOut({ proposedWrites }: ModelAnswer): string {
   return createHash('sha256').update(JSON.stringify(proposedWrites)).digest('base64url');
 }
 
@@ -37,7 +37,7 @@ export async function fanOutView(
   const order = fanOut.ranking?.order ?? [];
   const answers: FanOutAnswer[] = [];
   const work = workOfView();
-  for (const answer of answersOf(fanOut)) answers.push(await answerView(answer, { line, order, root, work }));
+  for (const answer of answersOfFanOut(fanOut)) answers.push(await answerView(answer, { line, order, root, work }));
   const { reason = '' } = fanOut.ranking ?? {};
   return {
     ...line,
@@ -85,7 +85,7 @@ type Proposed = Pick<FanOutAnswer, 'files' | 'digest' | 'trouble'>;
 
 async function readProposed(answer: ModelAnswer, root: string | undefined, work: DiffWork): Promise<Proposed> {
   if (answer.proposedWrites.length === 0) return { files: [] };
-  const digest = digestOf(answer);
+  const digest = digestOfFanOut(answer);
   const known = answer.proposedWrites.slice(0, MAX_PROPOSED);
   const alone = known.map((write) => ({ path: write.path, before: null, after: write.delete ? null : write.content }));
   const shown = (file: PreviewedFile) => fileView(file, work);

@@ -1,9 +1,9 @@
 // The drawing of a workflow's machine: what its states and transitions say, and where all is. Pure.
 import type { StateOutline, TransitionOutline } from '../../index.ts';
 import { roundPath } from '../page/chart/round.ts';
-import { type Arrow, type Box, DOT, type Drawing, nested } from './nested.ts';
+import { type Arrow, DOT, type Drawing, type DrawnBox, nested } from './nested.ts';
 import type { DrawnArrow, DrawnLabel, DrawnState, MachineDrawing } from './wire.ts';
-import { columnsOf, shortened, wordsOf } from './words.ts';
+import { columnsOf, shortenedWord, wordsOf } from './words.ts';
 
 /** Most states, and most transitions, that are drawn: more would hold up the process that serves the page. */
 const MAX_STATES = 150;
@@ -98,7 +98,7 @@ function waysOf({ path, state }: Located): readonly Way[] {
 
 function lineOf(transition: TransitionOutline, state: StateOutline, isOtherwise: boolean): DrawnLabel['lines'][number] {
   const { id, event } = transition;
-  const text = shortened(wordsOf(transition, state, isOtherwise));
+  const text = shortenedWord(wordsOf(transition, state, isOtherwise));
   return { id, text, ...(event.startsWith('xstate.after.') ? { timer: event } : {}) };
 }
 
@@ -115,7 +115,7 @@ interface Around {
   readonly known: ReadonlyMap<string, Located>;
 }
 
-function boxOf({ path, state }: Located, around: Around): Box {
+function boxOf({ path, state }: Located, around: Around): DrawnBox {
   const loop = around.loops.get(path);
   const { initial } = state;
   const label = loop && sizeOf(loop.lines);
@@ -143,7 +143,7 @@ const HISTORY = 26;
 
 function titleSize(state: StateOutline): { readonly width: number; readonly height: number } {
   if (state.type === 'history') return { width: HISTORY, height: HISTORY };
-  const name = columnsOf(shortened(state.key)) * NAME.letter + COUNT;
+  const name = columnsOf(shortenedWord(state.key)) * NAME.letter + COUNT;
   const small = smallLines(state).map(({ text }) => columnsOf(text) * SMALL.letter);
   const height = NAME.height + small.length * SMALL.line + (small.length > 0 ? 4 : 0);
   return { width: Math.ceil(Math.max(72, name, ...small)) + 2 * SIDE, height };
@@ -151,9 +151,12 @@ function titleSize(state: StateOutline): { readonly width: number; readonly heig
 
 /** What a state calls, and the events that it takes without leaving. */
 function smallLines(state: StateOutline): NonNullable<DrawnState['lines']> {
-  const calls = state.invokes.map(({ id, src }) => ({ text: shortened(`calls ${src}`), actorId: id }));
+  const calls = state.invokes.map(({ id, src }) => ({ text: shortenedWord(`calls ${src}`), actorId: id }));
   const stays = state.transitions.filter(({ targets }) => targets.length === 0);
-  return [...calls, ...stays.map((each) => ({ text: shortened(`on ${wordsOf(each, state, false)}`), id: each.id }))];
+  return [
+    ...calls,
+    ...stays.map((each) => ({ text: shortenedWord(`on ${wordsOf(each, state, false)}`), id: each.id })),
+  ];
 }
 
 function boxIn({ boxes }: Drawing, path: string): readonly [x: number, y: number, width: number, height: number] {
@@ -163,7 +166,7 @@ function boxIn({ boxes }: Drawing, path: string): readonly [x: number, y: number
 
 function stateOf({ path, state, isRegion }: Located, drawing?: Drawing): DrawnState {
   const lines = smallLines(state);
-  const name = state.type === 'history' ? (state.isDeep ? 'H*' : 'H') : shortened(state.key);
+  const name = state.type === 'history' ? (state.isDeep ? 'H*' : 'H') : shortenedWord(state.key);
   const about = [state.key === name ? '' : state.key, state.description ?? ''].filter((text) => text !== '');
   return {
     path,

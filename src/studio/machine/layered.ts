@@ -1,7 +1,7 @@
 // A drawing in layers: every line goes from a layer to a lower one. Pure.
 import { APART, isBent, tracksOf } from './channel.ts';
-import { Layers, type Line, type Piece, type Vertex } from './layers.ts';
-import { spread, type Wish } from './spread.ts';
+import { type EdgePiece, LayeredGraph, type Line, type Vertex } from './layers.ts';
+import { spread, type WishedPlace } from './spread.ts';
 
 /** Where all is. Positions are those of the left upper corner, px. */
 export interface Placed {
@@ -23,17 +23,17 @@ const CORNER = 12;
  * @param padding px around everything but the first layer
  */
 export function layered(vertices: readonly Vertex[], lines: readonly Line[], padding: number): Placed {
-  const placing = new Placing(new Layers(vertices, lines));
+  const placing = new Placing(new LayeredGraph(vertices, lines));
   placing.assignX(padding);
   placing.attach();
   return placing.assignY(padding);
 }
 
 class Placing {
-  readonly #of: Layers;
+  readonly #of: LayeredGraph;
   #x: number[] = [];
 
-  constructor(of: Layers) {
+  constructor(of: LayeredGraph) {
     this.#of = of;
   }
 
@@ -97,11 +97,11 @@ class Placing {
 
   #tiesBy(
     side: 'upper' | 'lower',
-  ): ReadonlyMap<number, readonly Wish[]> & { get(vertex: number): readonly Wish[] | undefined } {
+  ): ReadonlyMap<number, readonly WishedPlace[]> & { get(vertex: number): readonly WishedPlace[] | undefined } {
     const other = side === 'upper' ? 'lower' : 'upper';
-    const pieces = new Map<number, Piece[]>();
+    const pieces = new Map<number, EdgePiece[]>();
     for (const piece of this.#of.pieces) pieces.set(piece[side], [...(pieces.get(piece[side]) ?? []), piece]);
-    const wishes = (vertex: number): readonly Wish[] | undefined =>
+    const wishes = (vertex: number): readonly WishedPlace[] | undefined =>
       pieces.get(vertex)?.map((piece) => {
         const own = (side === 'upper' ? piece.upperAt : piece.lowerAt) ?? this.#of.reach(vertex) / 2;
         const its = (side === 'upper' ? piece.lowerAt : piece.upperAt) ?? this.#of.reach(piece[other]) / 2;
@@ -111,15 +111,15 @@ class Placing {
   }
 
   /** Long lines are straight before all else; then a label is where its arrow begins. */
-  #tightness({ upper, lower }: Piece): number {
+  #tightness({ upper, lower }: EdgePiece): number {
     const bends = [upper, lower].filter((vertex) => this.#of.vertices[vertex] === undefined).length;
     const isBeginning = this.#of.vertices[lower]?.near === 'above' || this.#of.vertices[upper]?.near === 'below';
     return bends === 2 ? 8 : isBeginning ? 3 : bends === 1 ? 2 : 1;
   }
 
   /** Puts the vertices of a layer where their ties want them. */
-  #settle(layer: readonly number[], tiesOf: (vertex: number) => readonly Wish[]): void {
-    const wishes = layer.map((vertex): Wish => {
+  #settle(layer: readonly number[], tiesOf: (vertex: number) => readonly WishedPlace[]): void {
+    const wishes = layer.map((vertex): WishedPlace => {
       const ties = tiesOf(vertex);
       const weight = ties.reduce((sum, tie) => sum + tie.weight, 0);
       if (weight === 0) return { at: this.#edge(vertex), weight: 0.01 };
@@ -225,7 +225,7 @@ class Placing {
     return { height, track: new Map(pieces.map((piece, index) => [piece, tracks[index] ?? -1])) };
   }
 
-  #ends({ upper, lower, upperAt = 0, lowerAt = 0 }: Piece): { readonly from: number; readonly to: number } {
+  #ends({ upper, lower, upperAt = 0, lowerAt = 0 }: EdgePiece): { readonly from: number; readonly to: number } {
     return { from: (this.#x[upper] ?? 0) + upperAt, to: (this.#x[lower] ?? 0) + lowerAt };
   }
 
@@ -251,7 +251,7 @@ class Placing {
 
 interface Channel {
   readonly height: number;
-  readonly track: ReadonlyMap<Piece, number>;
+  readonly track: ReadonlyMap<EdgePiece, number>;
 }
 
 interface Bands {

@@ -24,7 +24,7 @@ export interface Line {
 }
 
 /** A part of a line between two layers that follow each other. */
-export interface Piece {
+export interface EdgePiece {
   readonly line: number;
   readonly upper: number;
   readonly lower: number;
@@ -34,11 +34,11 @@ export interface Piece {
 }
 
 /** Vertices in layers. */
-export class Layers {
+export class LayeredGraph {
   /** Also the bends of long lines, which have no width. */
   readonly vertices: (Vertex | undefined)[];
   readonly lines: readonly Line[];
-  readonly pieces: Piece[] = [];
+  readonly pieces: EdgePiece[] = [];
   /** The vertices of each layer, from the left. */
   all: number[][] = [];
   #layer: number[] = [];

@@ -8,13 +8,13 @@ interface Size {
 }
 
 /** A box that is to be placed. */
-export interface Box {
+export interface DrawnBox {
   readonly id: string;
   /** What is written at its top. */
   readonly title: Size;
   /** What stands at its right: an arrow to itself. */
   readonly aside?: Size | undefined;
-  readonly boxes: readonly Box[];
+  readonly boxes: readonly DrawnBox[];
   /** The inner box in which it begins. */
   readonly initial?: string | undefined;
 }
@@ -51,7 +51,7 @@ const LINE = 12;
 const ROW = 1_300;
 
 /** Places boxes and arrows. @param root the outermost box */
-export function nested(root: Box, arrows: readonly Arrow[]): Drawing {
+export function nested(root: DrawnBox, arrows: readonly Arrow[]): Drawing {
   return new Nest(root, arrows).drawing();
 }
 
@@ -74,14 +74,14 @@ interface Part {
 }
 
 class Nest {
-  readonly #root: Box;
+  readonly #root: DrawnBox;
   readonly #arrows: readonly Arrow[];
-  readonly #parents = new Map<string, Box>();
+  readonly #parents = new Map<string, DrawnBox>();
   readonly #laid = new Map<string, Laid>();
   /** The arrows that run up. */
   readonly #up = new Set<number>();
 
-  constructor(root: Box, arrows: readonly Arrow[]) {
+  constructor(root: DrawnBox, arrows: readonly Arrow[]) {
     this.#root = root;
     this.#arrows = arrows;
     this.#adopt(root);
@@ -89,7 +89,7 @@ class Nest {
     this.#lay(root);
   }
 
-  #adopt(box: Box): void {
+  #adopt(box: DrawnBox): void {
     for (const inner of box.boxes) {
       this.#parents.set(inner.id, box);
       this.#adopt(inner);
@@ -97,8 +97,8 @@ class Nest {
   }
 
   /** The inner box of `box` that has another one in it, or is it. */
-  #childWith(box: Box, id: string): Box | undefined {
-    let found: Box | undefined;
+  #childWith(box: DrawnBox, id: string): DrawnBox | undefined {
+    let found: DrawnBox | undefined;
     for (let at: string | undefined = id; at !== undefined; at = this.#parents.get(at)?.id) {
       if (at === box.id) return found;
       found = this.#parents.get(at)?.boxes.find((each) => each.id === at);
@@ -107,7 +107,7 @@ class Nest {
   }
 
   /** The arrows between two inner boxes of a box. */
-  #ties(box: Box): readonly Tie[] {
+  #ties(box: DrawnBox): readonly Tie[] {
     return this.#arrows.flatMap(({ from, to }, arrow) => {
       const [source, target] = [this.#childWith(box, from), this.#childWith(box, to)];
       return source && target && source !== target ? [{ arrow, from: source.id, to: target.id }] : [];
@@ -115,7 +115,7 @@ class Nest {
   }
 
   /** From the beginning on arrows run down; one that leads back runs up. */
-  #direct(box: Box): void {
+  #direct(box: DrawnBox): void {
     const out = new Map<string, Tie[]>();
     for (const tie of this.#ties(box)) out.set(tie.from, [...(out.get(tie.from) ?? []), tie]);
     const onWay = new Set<string>();
@@ -133,14 +133,14 @@ class Nest {
     for (const inner of box.boxes) this.#direct(inner);
   }
 
-  #lay(box: Box): Laid {
+  #lay(box: DrawnBox): Laid {
     for (const inner of box.boxes) this.#lay(inner);
     const laid = box.boxes.length === 0 ? this.#leaf(box) : this.#compound(box);
     this.#laid.set(box.id, laid);
     return laid;
   }
 
-  #leaf({ id, title, aside }: Box): Laid {
+  #leaf({ id, title, aside }: DrawnBox): Laid {
     const width = Math.max(title.width, this.#widthOfLines(id));
     return { width, height: Math.max(title.height, aside?.height ?? 0), inner: new Map(), gates: new Map(), parts: [] };
   }
@@ -156,7 +156,7 @@ class Nest {
     return LINE * (Math.max(...sides) + 2);
   }
 
-  #compound(box: Box): Laid {
+  #compound(box: DrawnBox): Laid {
     const level = new Level(box, {
       laid: this.#laid,
       rows: rowsOf(box, { ties: this.#ties(box), up: this.#up, laid: this.#laid }),
@@ -174,7 +174,7 @@ class Nest {
     const boxes = new Map<string, Place & Size>();
     const parts = new Map<number, Part[]>();
     const dots: Drawing['dots'][number][] = [];
-    const walk = (box: Box, { x, y }: Place): void => {
+    const walk = (box: DrawnBox, { x, y }: Place): void => {
       const { inner, width, height, parts: own, dot } = this.#laid.get(box.id) as Laid;
       boxes.set(box.id, { x, y, width, height });
       const moved = (points: readonly number[]) => points.map((value, at) => value + (at % 2 === 0 ? x : y));
@@ -218,7 +218,7 @@ interface RowFacts {
 }
 
 /** The first layer of each inner box: groups that no arrow ties are put in rows, where one row would be too wide. */
-function rowsOf({ boxes }: Box, { ties, up, laid }: RowFacts): ReadonlyMap<string, number> {
+function rowsOf({ boxes }: DrawnBox, { ties, up, laid }: RowFacts): ReadonlyMap<string, number> {
   const group = new Map(boxes.map(({ id }) => [id, id]));
   for (const { from, to } of ties) {
     const [one, other] = [group.get(from) as string, group.get(to) as string];
@@ -246,8 +246,8 @@ function rowsOf({ boxes }: Box, { ties, up, laid }: RowFacts): ReadonlyMap<strin
 /** An arrow as the box sees it through which it runs: an end that is not in it is on its border. */
 interface Passing {
   readonly arrow: number;
-  readonly source: Box | undefined;
-  readonly target: Box | undefined;
+  readonly source: DrawnBox | undefined;
+  readonly target: DrawnBox | undefined;
   readonly from: string;
   readonly to: string;
   readonly label: Size | undefined;
@@ -264,7 +264,7 @@ interface Passed {
 
 /** One box and what is directly in it. */
 class Level {
-  readonly #box: Box;
+  readonly #box: DrawnBox;
   readonly #known: { readonly laid: ReadonlyMap<string, Laid>; readonly rows: ReadonlyMap<string, number> };
   readonly #vertices: Vertex[];
   readonly #lines: Line[] = [];
@@ -273,7 +273,7 @@ class Level {
   readonly #dot: number | undefined;
 
   constructor(
-    box: Box,
+    box: DrawnBox,
     known: { readonly laid: ReadonlyMap<string, Laid>; readonly rows: ReadonlyMap<string, number> },
   ) {
     this.#box = box;
@@ -301,7 +301,7 @@ class Level {
     const hasLabel = size && (source?.id === from || from === this.#box.id);
     const near = isUp ? ('below' as const) : ('above' as const);
     const label = hasLabel ? this.#vertices.push({ ...size, kind: 'label', near }) - 1 : undefined;
-    const end = (box: Box | undefined, id: string) => {
+    const end = (box: DrawnBox | undefined, id: string) => {
       if (!box) return { vertex: gate as number, at: 0 };
       return { vertex: this.#places.get(box.id) as number, at: box.id === id ? undefined : this.#gateOf(box, arrow) };
     };
@@ -327,7 +327,7 @@ class Level {
     return this.#vertices.push({ width: 0, height: 0, kind: isBelow ? 'bottom' : 'top' }) - 1;
   }
 
-  #gateOf({ id }: Box, arrow: number): number {
+  #gateOf({ id }: DrawnBox, arrow: number): number {
     return this.#known.laid.get(id)?.gates.get(arrow) ?? 0;
   }
 

@@ -1,7 +1,7 @@
 // Positions on a line that keep their order and their distances: pure.
 
 /** Something that wants to be at a position; `weight`: how much. */
-export interface Wish {
+export interface WishedPlace {
   readonly at: number;
   readonly weight: number;
 }
@@ -10,7 +10,7 @@ export interface Wish {
  * Returns positions as near to the wished ones as possible, by the least sum of squares, in their order and with the distances.
  * @param gaps the least distance of each to the one before it; the first has none
  */
-export function spread(wishes: readonly Wish[], gaps: readonly number[]): number[] {
+export function spread(wishes: readonly WishedPlace[], gaps: readonly number[]): number[] {
   // Without its distances to those before it, each position must not be less than the one before: then neighbours that
   // collide are one block, which stands where its members want to be together.
   const blocks: { at: number; weight: number; count: number }[] = [];

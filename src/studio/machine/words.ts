@@ -19,7 +19,7 @@ function isWide(code: number): boolean {
 const hiding = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /** Returns a text without hidden letters, cut to what the drawing has room for. */
-export function shortened(text: string, most: number = MAX_COLUMNS): string {
+export function shortenedWord(text: string, most: number = MAX_COLUMNS): string {
   let short = '';
   let columns = 0;
   for (const char of text.replace(hiding, '\ufffd')) {

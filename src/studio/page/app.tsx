@@ -1,25 +1,25 @@
 import { useEffect } from 'preact/hooks';
 import { FanOuts } from './fan-out/fan-outs.tsx';
 import { Help } from './frame/help.tsx';
-import { storeTrouble } from './frame/live.ts';
+import { store, storeTrouble } from './frame/live.ts';
 import { LostBar, Nav } from './frame/nav.tsx';
 import { place } from './frame/route.ts';
 import { useShared } from './frame/use-shared.ts';
 import { Inbox } from './inbox/inbox.tsx';
 import { Failed } from './parts/empty.tsx';
-import { escaped } from './parts/escaped.ts';
-import { Said } from './parts/say.tsx';
-import { Run } from './run/run.tsx';
+import { escapedHtml } from './parts/escaped.ts';
+import { SaidAloud } from './parts/say.tsx';
+import { RunPage } from './run/run.tsx';
 import { Runs } from './runs/runs.tsx';
 import { Store } from './store/store.tsx';
-import { Threads } from './threads/threads.tsx';
+import { ThreadsPage } from './threads/threads.tsx';
 
 /** The whole page. */
 export function App() {
   const { view, id } = useShared(place);
   const trouble = useShared(storeTrouble);
   useEffect(() => {
-    document.title = `${escaped(id || view)} · Pawl Studio`;
+    document.title = `${escapedHtml(id || view)} · Pawl Studio`;
   }, [id, view]);
   return (
     <>
@@ -29,7 +29,7 @@ export function App() {
         {trouble && <Failed trouble={trouble} />}
         <View />
       </main>
-      <Said />
+      <SaidAloud />
       <Help />
     </>
   );
@@ -38,11 +38,13 @@ export function App() {
 /** What is shown at the address. A run that no view can draw leaves the frame as it is, and another address draws again. */
 function View() {
   const { view, id, part } = useShared(place);
+  // A view that was drawn before the texts of the server came is drawn again with them.
+  useShared(store);
   if (undrawn === location.hash) return <p class="pad">This cannot be shown.</p>;
-  if (view === 'run') return <Run key={id} runId={id} part={part} />;
+  if (view === 'run') return <RunPage key={id} runId={id} part={part} />;
   if (view === 'inbox') return <Inbox picked={id} />;
   if (view === 'fan-outs') return <FanOuts id={id} />;
-  if (view === 'threads') return <Threads id={id} />;
+  if (view === 'threads') return <ThreadsPage id={id} />;
   if (view === 'store') return <Store />;
   return <Runs />;
 }

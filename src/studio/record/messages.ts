@@ -2,7 +2,7 @@ import { RequestError } from '../../http/problem.ts';
 import type { Message, RunExplanation } from '../../index.ts';
 import { steeredBy } from '../../run/command.ts';
 import type { ToolOutput } from '../../values/message.ts';
-import type { JsonValue, MessagesPage, MessageView } from '../wire.ts';
+import type { JsonValue, MessageView, RecordedMessagesPage } from '../wire.ts';
 import { Shown } from './shown-value.ts';
 
 /** Most parts of a message that are sent. */
@@ -18,7 +18,7 @@ const PAGE_BYTES = 2 ** 20;
 export function messagesPage(
   { record, messageCount: total = 0 }: Pick<RunExplanation, 'record' | 'messageCount'>,
   { from, limit }: { readonly from: number; readonly limit: number },
-): MessagesPage {
+): RecordedMessagesPage {
   if (!record) return { items: [], total: 0, missing: '' };
   const items: MessageView[] = [];
   let bytes = 0;
@@ -33,7 +33,7 @@ export function messagesPage(
 }
 
 /** Reads the place of a page. @param after the `next` of the page before @throws {RequestError} BAD_REQUEST */
-export function placeIn(after = '0'): number {
+export function placeInMessages(after = '0'): number {
   if (/^\d{1,9}$/.test(after)) return Number(after);
   throw new RequestError('BAD_REQUEST', 'the query has an `after` that is not the `next` of a page');
 }

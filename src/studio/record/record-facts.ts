@@ -2,7 +2,7 @@ import { publicParking } from '../../http/runs/run-line.ts';
 import type { RunCheckpoint, RunExplanation } from '../../index.ts';
 import { type BornRun, bornRunOf, idempotencyKeyOf } from '../../run/identity.ts';
 import type { OpenCall } from '../../run/ledger.ts';
-import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
+import type { CallView, JsonValue, ShownRecordFacts } from '../wire.ts';
 import { outputValue } from './messages.ts';
 import { jsonOf, Shown } from './shown-value.ts';
 import type { TranscriptFacts } from './transcripts.ts';
@@ -19,7 +19,7 @@ interface Seen {
 }
 
 /** Describes the record of a run, without its conversation. @param all whether the reader sees the runs of all */
-export function recordFacts({ seen, record, facts }: Seen, all: boolean): RecordFacts {
+export function recordFacts({ seen, record, facts }: Seen, all: boolean): ShownRecordFacts {
   const { version, revision, updatedAt, iteration, attempts, elapsedMs = 0, finishReason } = record;
   const { spend, critic, parked } = record;
   const raw = rawOf(record);
@@ -62,7 +62,7 @@ export function rawOf({ messages: _, images = [], earlier: __, ...rest }: RunChe
   return { ...rest, ...(named.length > 0 ? { images: named } : {}) } as unknown as JsonValue;
 }
 
-function definitionOf({ agent }: RunExplanation, { definition }: RunCheckpoint): RecordFacts['definition'] {
+function definitionOf({ agent }: RunExplanation, { definition }: RunCheckpoint): ShownRecordFacts['definition'] {
   const name = ({ version, hash }: { readonly version: string; readonly hash: string }) =>
     version === '' ? hash : `${version} ${hash}`;
   const stored = definition?.hash ? name(definition) : undefined;
@@ -75,7 +75,10 @@ function definitionOf({ agent }: RunExplanation, { definition }: RunCheckpoint):
 }
 
 /** The phases of the agent as it is now; without the agent, those that the record names. */
-function phasesOf({ agent }: RunExplanation, { completedPhases, openPhase }: RunCheckpoint): RecordFacts['phases'] {
+function phasesOf(
+  { agent }: RunExplanation,
+  { completedPhases, openPhase }: RunCheckpoint,
+): ShownRecordFacts['phases'] {
   const known = agent?.phases ?? [];
   if (known.length > 0) return known.map((name, i) => ({ name, isDone: completedPhases[i]?.name === name }));
   const done = completedPhases.map(({ name }) => ({ name, isDone: true }));
@@ -83,7 +86,7 @@ function phasesOf({ agent }: RunExplanation, { completedPhases, openPhase }: Run
   return done.length > 0 ? done : undefined;
 }
 
-function openStepOf(record: RunCheckpoint, shown: Shown): Pick<RecordFacts, 'openStep'> {
+function openStepOf(record: RunCheckpoint, shown: Shown): Pick<ShownRecordFacts, 'openStep'> {
   const { openStep, iteration } = record;
   if (!openStep) return {};
   const calls = openStep.calls.slice(0, SHOWN_CALLS).map((call) => callView(call, bornRunOf(record), shown));

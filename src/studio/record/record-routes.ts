@@ -1,10 +1,10 @@
 import { limitIn } from '../../http/cursor.ts';
 import { jsonAnswer } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
-import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.ts';
+import { answerSchemaOf, anything, countSchema, pageQuery, text } from '../../http/schemas.ts';
 import type { Studio } from '../studio.ts';
 import { machineDrawing } from './machine-view.ts';
-import { messagesPage, placeIn } from './messages.ts';
+import { messagesPage, placeInMessages } from './messages.ts';
 import { missingFor, readInspected, recordView } from './record-view.ts';
 import { Transcripts } from './transcripts.ts';
 import { valueIn, valuePage } from './value-page.ts';
@@ -19,7 +19,7 @@ const chartRoute: Route = {
   answers: {
     200: {
       description: 'The drawing.',
-      schema: answerOf({ states: { type: 'array', items: anything } }, ['states']),
+      schema: answerSchemaOf({ states: { type: 'array', items: anything } }, ['states']),
     },
   },
   handle: async (call: GrantedCall) =>
@@ -35,7 +35,7 @@ export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>
       path: '/runs/:runId/record',
       summary: 'Shows the record of a run, and what becomes of it.',
       action: 'inspect',
-      answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
+      answers: { 200: { description: 'The record.', schema: answerSchemaOf({ line: anything, verdict: anything }) } },
       handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, { transcripts, tools, resume })),
     },
     chartRoute,
@@ -48,15 +48,15 @@ export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>
       answers: {
         200: {
           description: 'A page of messages. `missing` says why there are none.',
-          schema: answerOf({ items: { type: 'array', items: anything }, total: count, next: text, missing: text }, [
-            'items',
-            'total',
-          ]),
+          schema: answerSchemaOf(
+            { items: { type: 'array', items: anything }, total: countSchema, next: text, missing: text },
+            ['items', 'total'],
+          ),
         },
       },
       handle: async (call: GrantedCall) => {
         const { after: [after] = [], limit: [limit] = [] } = call.query;
-        const page = { from: placeIn(after), limit: limitIn(limit) };
+        const page = { from: placeInMessages(after), limit: limitIn(limit) };
         const { seen } = await readInspected(call, { messages: { from: page.from, to: page.from + page.limit } });
         const found = messagesPage(seen, page);
         return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen, call.grant.all === true) });
@@ -81,7 +81,7 @@ export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>
       answers: {
         200: {
           description: 'A piece.',
-          schema: answerOf({ kind: { enum: ['text', 'json'] }, text, chars: count, next: text }, [
+          schema: answerSchemaOf({ kind: { enum: ['text', 'json'] }, text, chars: countSchema, next: text }, [
             'kind',
             'text',
             'chars',

@@ -1,9 +1,9 @@
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall } from '../../http/route.ts';
-import { type OwnRun, ownRun } from '../../http/run-access.ts';
+import { checkOwnRun, type OwnRun } from '../../http/run-access.ts';
 import { childrenOf, runLine } from '../../http/runs/run-line.ts';
 import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
-import { endOf, viewOf } from '../../http/runs/run-view.ts';
+import { endOfView, runViewOf } from '../../http/runs/run-view.ts';
 import type { Agent, ExplainOptions, RunExplanation, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { ownerName } from '../../store/owner.ts';
@@ -11,7 +11,7 @@ import { hasCode, readProperty } from '../../values/error-data.ts';
 import { isAmount } from '../../values/json.ts';
 import { type ModelUse, modelUses } from '../../values/model-use.ts';
 import type { Studio } from '../studio.ts';
-import { answersOf, formsOf, shownWaits } from '../waits.ts';
+import { formsOf, shownAnswersOf, shownWaits } from '../waits.ts';
 import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
 import { machineView } from './machine-view.ts';
 import { recordFacts } from './record-facts.ts';
@@ -44,7 +44,7 @@ export async function inspect({ served, params }: GrantedCall, options: ExplainO
 }
 
 function runOf({ served, params, grant }: GrantedCall): Promise<OwnRun | undefined> {
-  return ownRun(served, params.runId ?? '', grant).catch((error: unknown) => {
+  return checkOwnRun(served, params.runId ?? '', grant).catch((error: unknown) => {
     if (grant.all && unreadable.some((code) => hasCode(error, code))) return undefined;
     throw error;
   });
@@ -66,7 +66,7 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     inspect(call, { messages, budget: true }),
   );
   if (!run) return unreadableView(seen);
-  const { rootRunId, parentRunId, waits, result: _, ...line } = await viewOf({ ...call, run });
+  const { rootRunId, parentRunId, waits, result: _, ...line } = await runViewOf({ ...call, run });
   const { record } = seen;
   const outcome = seen.outcome ?? (run.line.status === 'ended' ? run.line.outcome : undefined);
   const view = {
@@ -74,7 +74,7 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     rootRunId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
     waits: shownWaits(waits),
-    ...answersOf(waits, seen.commands),
+    ...shownAnswersOf(waits, seen.commands),
     ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry: tools }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
@@ -188,7 +188,7 @@ function modelUsage({ model, turns, usage, spend }: ModelUse): ModelUsage {
 
 /** A reader of all runs sees the message of the error itself. */
 function resultOf(outcome: RunOutput, all: boolean): NonNullable<RecordView['result']> {
-  const { status, output, error } = endOf(outcome);
+  const { status, output, error } = endOfView(outcome);
   const own = all && outcome.error ? { code: outcome.error.code, message: outcome.error.message } : error;
   return { status, output, ...(own ? { error: own } : {}) };
 }

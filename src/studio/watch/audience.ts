@@ -77,7 +77,7 @@ export class Audience {
     const known = [...this.#known.values()].flatMap(({ isOpen, line }) => (isOpen ? [line] : []));
     const isKnown = this.#wholeAt !== Number.NEGATIVE_INFINITY;
     const open = isKnown ? [] : await this.#list({ limit: COUNTED_RUNS });
-    const ended = await this.#ended(COUNTED_RUNS);
+    const ended = await this.#listEnded(COUNTED_RUNS);
     const counts: { [state in RunState]?: number } = {};
     const lines = [...known, ...(await this.#linesOf([...open, ...ended]))];
     for (const { state } of lines) counts[state] = (counts[state] ?? 0) + 1;
@@ -91,7 +91,7 @@ export class Audience {
     const began = clock.monotonic();
     const isWhole = isAll || began >= this.#wholeAt;
     const open = await this.#open(isWhole);
-    const lines = await this.#linesOf([...open, ...(await this.#ended())]);
+    const lines = await this.#linesOf([...open, ...(await this.#listEnded())]);
     const missing = isWhole ? await this.#missing(new Set(lines.map(({ runId }) => runId))) : noChange;
     const changed = [...lines, ...missing.lines].filter((line) => this.#isNews(line));
     for (const runId of missing.gone) this.#known.delete(runId);
@@ -116,7 +116,7 @@ export class Audience {
     return this.#served.executor.list({ ...options, ...own });
   }
 
-  async #ended(limit = ENDED_RUNS): Promise<readonly AnyRun[]> {
+  async #listEnded(limit = ENDED_RUNS): Promise<readonly AnyRun[]> {
     const own = this.#callerId === undefined ? {} : { callerId: this.#callerId };
     const page = await this.#served.executor.history({ limit, ...own }).catch((error: unknown): readonly KeptRun[] => {
       if (hasCode(error, 'UNSUPPORTED') || hasCode(error, 'NOT_DURABLE')) return [];

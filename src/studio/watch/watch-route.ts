@@ -1,7 +1,7 @@
 import { insideOf } from '../../executor/inside.ts';
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
-import { ownRun } from '../../http/run-access.ts';
+import { checkOwnRun } from '../../http/run-access.ts';
 import { publicEvent } from '../../http/runs/run-events.ts';
 import { text } from '../../http/schemas.ts';
 import { streamAnswer } from '../../http/sse.ts';
@@ -58,7 +58,7 @@ async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
 /** Returns whether there is such a run for this reader. One that cannot be read has a view, too. @throws the store's error */
 async function mayWatch({ served, grant }: GrantedCall, runId: string): Promise<boolean> {
   try {
-    await ownRun(served, runId, grant);
+    await checkOwnRun(served, runId, grant);
     return true;
   } catch (error) {
     if (['NOT_FOUND', 'INVALID_RUN_ID'].some((code) => hasCode(error, code))) return false;

@@ -88,7 +88,7 @@ export class Watcher {
     const isKnown = [...this.#tabs].some((each) => each.audience === audience && each.isWelcome && each.hasRuns);
     if (!isKnown) this.#listedAt = Number.NEGATIVE_INFINITY;
     await this.#look();
-    if (isKnown) await this.#readShown(audience, [watched]).catch((error: unknown) => this.#failed(error));
+    if (isKnown) await this.#readShown(audience, [watched]).catch((error: unknown) => this.#onFailure(error));
     if (!this.#tabs.has(watched)) return;
     watched.isWelcome = true;
     if (this.#away) tab.store(awayFor(this.#away, watched.grant));
@@ -135,7 +135,7 @@ export class Watcher {
       this.#away = undefined;
       this.#failures = 0;
     } catch (error) {
-      this.#failed(error);
+      this.#onFailure(error);
     }
   }
 
@@ -175,7 +175,7 @@ export class Watcher {
     }
   }
 
-  #failed(error: unknown): void {
+  #onFailure(error: unknown): void {
     this.#failures += 1;
     this.#mark = undefined;
     if (this.#failures !== AWAY_AFTER) return;

@@ -179,7 +179,9 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   attempts: (fc) => fc.nat(3),
   attempt: (fc) => fc.record({ number: fc.nat(99), from: fc.nat(2 ** 40) }),
   retries: (fc) =>
-    fc.array(fc.record({ at: fc.nat(2 ** 40), error: fc.record({ code: wordWith(fc) }) }), { maxLength: 2 }),
+    fc.array(fc.record({ at: fc.nat(2 ** 40), steps: fc.nat(99), error: fc.record({ code: wordWith(fc) }) }), {
+      maxLength: 2,
+    }),
   definition: 'played',
   commands: (fc) => fc.array(wordWith(fc), { maxLength: 3 }),
   raisedSteps: (fc) => fc.nat(5),

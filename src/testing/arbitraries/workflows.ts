@@ -4,7 +4,7 @@ import { type RunCheckpoint, toCheckpoint } from '../../record/checkpoint.ts';
 import { stepOf } from '../../run/open-step.ts';
 import { beginProgress, type Progress, recordResult, startCalls, withoutConversation } from '../../run/progress.ts';
 import { withdrawWaitsOf } from '../../run/waits/wait-rules.ts';
-import { withEvent } from '../../run/workflow/advanced.ts';
+import { withEntered } from '../../run/workflow/advanced.ts';
 import { checkMachineEvent, type MachineEvent } from '../../run/workflow/event.ts';
 import type { JsonObject, JsonValue } from '../../values/json.ts';
 import { advance } from '../../workflow/advance.ts';
@@ -107,7 +107,9 @@ class Story {
             this.#fired(waitId, dueAt),
       ) ?? [];
     const { event } = move;
-    const events = event ? [() => withEvent(this.#progress, `event ${this.#moves}`, checkMachineEvent(event))] : [];
+    const events = event
+      ? [() => withEntered(this.#progress, { id: `event ${this.#moves}`, event: checkMachineEvent(event) })]
+      : [];
     const all = [...calls, ...timers, ...events];
     const next = all[move.nth % all.length];
     if (next) this.#take(next());

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { hasUnknownOutcome } from '../../run/open-step.ts';
-import type { Ledger } from './ledger.ts';
+import type { EffectLedger } from './ledger.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 type Settings = Pick<CrashTestExecutorOptions, 'onUnknownOutcome'>;
@@ -15,13 +15,17 @@ export function isAsideAsAsked(record: RunCheckpoint | null | undefined, { onUnk
 }
 
 /** Returns whether a sub-agent of the run was parked as asked: the run continued without it, and may end in another way. */
-export function isShortOfHelp(ledger: Ledger, settings: Settings): boolean {
+export function isShortOfHelp(ledger: EffectLedger, settings: Settings): boolean {
   const children = [...ledger.aside()].filter(({ meta }) => meta.runId !== ledger.runId);
   return children.some((record) => isAsideAsAsked(record, settings));
 }
 
 /** Checks that no process continues a parked run, and that the list shows it. */
-export function checkAside(ledger: Ledger, settings: Settings, listed: readonly { readonly runId: string }[]): void {
+export function checkAside(
+  ledger: EffectLedger,
+  settings: Settings,
+  listed: readonly { readonly runId: string }[],
+): void {
   const { runId } = ledger;
   if (!isAsideAsAsked(ledger.recordOf(runId), settings)) {
     ledger.complain('c', 'the run was parked for a person, and the next process continued it');

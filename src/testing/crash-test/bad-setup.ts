@@ -3,7 +3,7 @@ import type { Model, Models } from '../../model/port.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { isAsideAsAsked } from './aside.ts';
-import type { Ledger } from './ledger.ts';
+import type { EffectLedger } from './ledger.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 /** What is wrong with the setup of one process. */
@@ -71,7 +71,7 @@ interface Standing {
 }
 
 /** Returns the runs of the history that the store has, and how they stand. */
-export function standingRuns(ledger: Ledger): Map<string, Standing> {
+export function standingRuns(ledger: EffectLedger): Map<string, Standing> {
   const standing = new Map<string, Standing>();
   for (const { runId, certain } of ledger.stored()) {
     if (certain) standing.set(runId, standingOf(certain));
@@ -95,7 +95,7 @@ interface BadLife {
 }
 
 /** Checks that a process with a broken setup has given back what it took, to other processes at once, and counted no start. */
-export function checkGivenBack(ledger: Ledger, { what, before, claims, executor }: BadLife): void {
+export function checkGivenBack(ledger: EffectLedger, { what, before, claims, executor }: BadLife): void {
   const complain = (detail: string) => ledger.complain('i', `a process with ${what} ${detail}`);
   for (const [runId, was] of before) {
     const record = ledger.recordOf(runId);

@@ -1,18 +1,19 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { isAtRest } from '../../run/waits/model-waits.ts';
+import { statePaths } from '../../run/workflow/state.ts';
 import { isDue, isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
 import { type BadBoot, type BadSetup, checkGivenBack, standingRuns, workBadly } from './bad-setup.ts';
-import { Ledger } from './ledger.ts';
-import { type CrashPoint, type LateWrite, Life, nameOf, type StopAt } from './life.ts';
+import { EffectLedger } from './ledger.ts';
+import { type CrashPoint, type LateWrite, Life, nameOfStop, type StopAt } from './life.ts';
 import { baseClockOf, type CrashTestAnswers, type CrashTestEvents, HistoryPerson, MovedTime } from './person.ts';
-import { type Job, type MortalProcess, processOf } from './process.ts';
+import { type MortalProcess, type ProcessJob, processOf } from './process.ts';
 
 /** Where histories run. */
 export interface Scene {
-  readonly job: Job;
+  readonly job: ProcessJob;
   /** Opens the storage: `store` as a process does, `bare` for the test. */
   readonly open: () => Promise<{ readonly store: CheckpointStore; readonly bare: CheckpointStore }>;
   /** Waits for `work`. @throws if it takes too long */
@@ -22,7 +23,7 @@ export interface Scene {
   /** Whether an ended run is started again, to check that it has ended. */
   readonly isAskedAgain: boolean;
   /** The ledger of its processes; absent = a plain one. */
-  readonly ledger?: (runId: string) => Ledger;
+  readonly ledger?: (runId: string) => EffectLedger;
   /** Answers the waits of its runs; absent = time passes where it can. */
   readonly answers?: CrashTestAnswers | undefined;
   /** Sends machine events to its workflow; absent = none. */
@@ -35,7 +36,7 @@ export interface Scene {
 
 /** The history of one run over all its processes. */
 export interface History {
-  readonly ledger: Ledger;
+  readonly ledger: EffectLedger;
   /** The boundaries that each process reached. */
   readonly points: readonly (readonly CrashPoint[])[];
   /** Where processes died. */
@@ -52,7 +53,7 @@ export interface History {
 
 /** Runs one history of the crash test to its end: a process for each planned death, and as many more as needed. */
 export async function play(scene: Scene, runId: string, stops: readonly StopAt[]): Promise<History> {
-  const player = new Player(scene, scene.ledger?.(runId) ?? new Ledger(runId));
+  const player = new Player(scene, scene.ledger?.(runId) ?? new EffectLedger(runId));
   try {
     await player.play(stops);
   } finally {
@@ -63,7 +64,7 @@ export async function play(scene: Scene, runId: string, stops: readonly StopAt[]
 }
 
 class Player implements History {
-  readonly ledger: Ledger;
+  readonly ledger: EffectLedger;
   readonly points: CrashPoint[][] = [];
   readonly crashes: CrashPoint[] = [];
   readonly left: RunCheckpoint[] = [];
@@ -76,7 +77,7 @@ class Player implements History {
   #reason = '';
   #late: LateWrite | undefined;
 
-  constructor(scene: Scene, ledger: Ledger) {
+  constructor(scene: Scene, ledger: EffectLedger) {
     this.#scene = scene;
     this.ledger = ledger;
     const { job, answers, events } = scene;
@@ -108,7 +109,7 @@ class Player implements History {
     const { ledger } = this;
     const { executor } = this.#scene.job;
     const isEnd = this.isAside || ledger.isOver;
-    if (this.isAside) checkAside(ledger, executor, await listed(opened.bare));
+    if (this.isAside) checkAside(ledger, executor, await list(opened.bare));
     else if (ledger.isOver) await this.#askAgain(opened);
     else this.isAside = isAsideAsAsked(ledger.recordOf(ledger.runId), executor);
     return isEnd;
@@ -142,9 +143,9 @@ class Player implements History {
 
   async #look(n: number): Promise<Opened | undefined> {
     const { life } = this;
-    await life?.settled();
+    await life?.settle();
     const opened = await this.#scene.open();
-    if (n === 0) for (const { runId } of await listed(opened.bare)) this.#foreign.add(runId);
+    if (n === 0) for (const { runId } of await list(opened.bare)) this.#foreign.add(runId);
     // As after the end of its lease, without the wait.
     if (isOwning(opened.bare))
       for (const claim of life?.claims.values() ?? []) await opened.bare.release(claim).catch(() => {});
@@ -167,7 +168,7 @@ class Player implements History {
     const differences = [certain, ...unclear].map((each) => firstDifference(found, each));
     const same = differences.lastIndexOf(undefined);
     if (same !== -1) {
-      ledger.found(runId, found);
+      ledger.noteFault(runId, found);
       return true;
     }
     if (!found) {
@@ -186,7 +187,7 @@ class Player implements History {
       const what = `save ${certain.revision} was acknowledged, and the store has save ${found.revision}`;
       ledger.complain('b', `${this.#last()} ${what}: what was recorded in between would run again`);
     }
-    ledger.found(runId, found);
+    ledger.noteFault(runId, found);
     return true;
   }
 
@@ -225,7 +226,10 @@ class Player implements History {
       await this.#scene.within('the process', work);
     } catch (error) {
       this.isHung = true;
-      this.ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
+      const { workflow, iteration } = this.ledger.last ?? {};
+      const states = statePaths(workflow?.snapshot.value ?? null).join(', ');
+      const where = states && ` (after ${iteration} transitions it is in state ${states})`;
+      this.ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}${where}`);
     }
     life.end();
     this.#scene.onEnd?.();
@@ -290,11 +294,11 @@ class Player implements History {
   /** An ended run leaves no records; a store that keeps outcomes returns the same outcome again. */
   async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
-    let left = await this.#leftIn(bare);
+    let left = await this.#listLeft(bare);
     // After a crash the next process removes what a child left whose end its parent had already read.
     if (this.crashes.length > 0 && left.length > 0 && !left.includes(ledger.runId)) {
       await this.#boot(bare);
-      left = await this.#leftIn(bare);
+      left = await this.#listLeft(bare);
     }
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
     const outcome = ledger.outcomes.at(-1)?.outcome;
@@ -314,8 +318,8 @@ class Player implements History {
   }
 
   /** The runs of the history that the store lists, without those that wait for a person. */
-  async #leftIn(store: CheckpointStore): Promise<string[]> {
-    const own = (await listed(store)).map(({ runId }) => runId).filter((runId) => !this.#foreign.has(runId));
+  async #listLeft(store: CheckpointStore): Promise<string[]> {
+    const own = (await list(store)).map(({ runId }) => runId).filter((runId) => !this.#foreign.has(runId));
     // A parked child waits even after the end of its parent, and its own children wait for it.
     const parked = [...this.ledger.aside()].map(({ meta }) => meta.runId);
     return own.filter((runId) => !parked.some((top) => runId === top || runId.startsWith(`${top}~`)));
@@ -326,17 +330,17 @@ class Player implements History {
     const life = new Life();
     const isForeign = (runId: string) => this.#foreign.has(runId);
     const { executor } = processOf(this.#scene.job, { store, life, ledger: this.ledger, isForeign });
-    const recovered = async () => {
+    const recover = async () => {
       const { resumed } = await executor.recover({ maxAttempts: 99 });
       await Promise.all(resumed.map(({ runId }) => executor.get(runId)?.result));
     };
-    await this.#scene.within('the next boot', recovered()).catch(() => {});
+    await this.#scene.within('the next boot', recover()).catch(() => {});
     life.end();
   }
 
   #last(): string {
     const point = this.crashes.at(-1);
-    return point ? `after the crash ${nameOf(point)}` : 'without a crash';
+    return point ? `after the crash ${nameOfStop(point)}` : 'without a crash';
   }
 }
 
@@ -345,7 +349,7 @@ const VISITS = 200;
 
 type Opened = Awaited<ReturnType<Scene['open']>>;
 
-const listed = async (store: CheckpointStore): Promise<readonly { runId: string }[]> => store.listInterrupted();
+const list = async (store: CheckpointStore): Promise<readonly { runId: string }[]> => store.listInterrupted();
 
 function textOf(error: unknown): string {
   const { code, message, cause } = toErrorData(error, 'ERROR');

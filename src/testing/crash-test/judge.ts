@@ -1,13 +1,14 @@
 import type { RunOutcome } from '../../run/result.ts';
+import { hasCode } from '../../values/error-data.ts';
 import { isOfSetup } from './bad-setup.ts';
 import type { History } from './history.ts';
-import type { BegunCall, Complaint, Ledger } from './ledger.ts';
+import type { BegunCall, Complaint, EffectLedger } from './ledger.ts';
 import { judgeMachine } from './machine-story.ts';
 
-export interface Allowed {
+export interface AllowedFaults {
   /** How many failed calls in a row end a run; an unknown outcome counts as a failed call. */
   readonly errorsInARow: number;
-  /** How many steps a crash may repeat. */
+  /** How many steps a crash may repeat. Calls of a workflow that its record had open are not among them. */
   readonly redoneSteps: number;
   /** Whether phases start again after a crash: then all calls that only read may be repeated. */
   readonly hasPhasesAnew: boolean;
@@ -22,34 +23,43 @@ export interface Allowed {
 }
 
 /** Compares a history of the crash test with the run without a crash, and returns the broken promises. */
-export function judge(history: History, whole: History, allowed: Allowed): Complaint[] {
+export function judgeHistories(history: History, whole: History, allowed: AllowedFaults): Complaint[] {
   const { ledger } = history;
   const complaints = [...ledger.complaints];
   // A run that did not end is already reported: its missing calls might still have come.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
   complaints.push(...judgeSetups(ledger, whole.ledger, allowed), ...judgeCalls(ledger), ...judgeApprovals(ledger));
+  complaints.push(...judgeUntaken(ledger));
   complaints.push(
     ...judgeMachine(ledger.machine, whole.ledger.machine, !ledger.isOver || mayDiffer(ledger, whole.ledger, allowed)),
   );
   // If a sub-agent was parked, other calls may lack the effects of its missing calls.
   if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
   complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
-  return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap(([first]) => (first ? [first] : []));
+  return [...Map.groupBy(complaints, ({ promise }) => promise).values()].flatMap((group) => {
+    // Another output may be what a lost call has brought.
+    const first = group.find(({ isOfOutput }) => !isOfOutput) ?? group[0];
+    return first ? [first] : [];
+  });
 }
 
 /**
  * Returns whether a crashed run may end differently: to the model an unknown outcome is a failed call. Together with other
  * failed calls, also those that need its effect, it can make the guards end the run earlier.
  */
-export function mayDiffer({ unknown, answers }: Ledger, { hasFailures }: Ledger, allowed: Allowed): boolean {
+export function mayDiffer(
+  { unknown, answers }: EffectLedger,
+  { hasFailures }: EffectLedger,
+  allowed: AllowedFaults,
+): boolean {
   const { errorsInARow, mayDiffer: isOtherwise = false } = allowed;
   if (isOtherwise) return true;
   const failed = [...answers.values()].filter(({ failure }) => failure !== undefined);
   return unknown.size > 0 && (hasFailures || unknown.size + failed.length >= errorsInARow);
 }
 
-function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+function judgeEnd(ledger: EffectLedger, whole: EffectLedger, allowed: AllowedFaults): Complaint[] {
   const ids = new Set(ledger.outcomes.map(({ outcome }) => outcome.outcomeId));
   const told = new Set(ledger.outcomes.map(({ outcome }) => JSON.stringify(essenceOf(outcome, ledger.runId))));
   if (ids.size > 1) return [{ promise: 'e', detail: `the run has several outcomes: ${[...ids].join(', ')}` }];
@@ -60,11 +70,16 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
   if (!difference) return [];
   const { key, text } = difference;
   const detail = `the result differs from that of the run without a crash: ${text}`;
-  return [{ promise: key === 'usage' || key === 'iterations' ? 'b' : 'a', detail }];
+  if (key === 'usage' || key === 'iterations') return [{ promise: 'b', detail }];
+  return [{ promise: 'a', detail, ...(isOutput(key) ? { isOfOutput: true } : {}) }];
+}
+
+function isOutput(key: string): boolean {
+  return key === 'output' || key === 'data';
 }
 
 /** Returns the first difference between an outcome and that of the run without a crash; undefined = there is none. */
-function differenceOf(outcome: RunOutcome, whole: Ledger): { key: string; text: string } | undefined {
+function differenceOf(outcome: RunOutcome, whole: EffectLedger): { key: string; text: string } | undefined {
   const expected = whole.outcomes[0]?.outcome;
   if (!expected) return undefined;
   const is = essenceOf(outcome, outcome.runId);
@@ -76,11 +91,21 @@ function differenceOf(outcome: RunOutcome, whole: Ledger): { key: string; text: 
   return undefined;
 }
 
+/** A run without a crash has no unknown outcome: a workflow that takes none of them is lost by a crash. */
+function judgeUntaken({ outcomes }: EffectLedger): Complaint[] {
+  const error = outcomes.at(-1)?.outcome.error;
+  if (error?.code !== 'WORKFLOW_ERROR' || !hasCode(error, 'OUTCOME_UNKNOWN')) return [];
+  const advice = "give its invoke an onError, or set executor: { onUnknownOutcome: 'park' }";
+  return [{ promise: 'a', detail: `the crash ended the workflow: ${error.message} (${advice})` }];
+}
+
 /** A process with a broken setup may deliver an end, and make one for which nothing is missing: each as it should be. */
-function judgeSetups(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+function judgeSetups(ledger: EffectLedger, whole: EffectLedger, allowed: AllowedFaults): Complaint[] {
   return ledger.outcomes.flatMap(({ outcome, badSetup }): Complaint[] => {
     if (badSetup === undefined) return [];
-    const difference = mayDiffer(ledger, whole, allowed) ? undefined : differenceOf(outcome, whole);
+    const found = mayDiffer(ledger, whole, allowed) ? undefined : differenceOf(outcome, whole);
+    // Another output alone is no fault of the setup, and said by itself.
+    const difference = found && isOutput(found.key) ? undefined : found;
     if (!difference && !isOfSetup(outcome)) return [];
     const { status, error } = outcome;
     const how = error ? `${status}, ${error.code}: ${error.message}` : (difference?.text ?? status);
@@ -97,7 +122,7 @@ export function essenceOf(outcome: RunOutcome, runId: string) {
 }
 
 /** Each call of the run without a crash was made, and no others. */
-function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+function judgeWork(ledger: EffectLedger, whole: EffectLedger, allowed: AllowedFaults): Complaint[] {
   if (mayDiffer(ledger, whole, allowed)) return [];
   const made = new Set(ledger.calls.map(({ id }) => id));
   const expected = new Set(whole.calls.map(({ id }) => id));
@@ -118,7 +143,7 @@ function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[]
 }
 
 /** An approved call of a run that ended well has started, or it is not known whether it did. */
-function judgeApprovals({ held, approvals, calls, unknown, outcomes, isOver }: Ledger): Complaint[] {
+function judgeApprovals({ held, approvals, calls, unknown, outcomes, isOver }: EffectLedger): Complaint[] {
   if (!isOver || outcomes.at(-1)?.outcome.status !== 'ok') return [];
   const begun = new Set(calls.map(({ id }) => id));
   return [...held].flatMap(([id, needed]): Complaint[] => {
@@ -130,7 +155,7 @@ function judgeApprovals({ held, approvals, calls, unknown, outcomes, isOver }: L
 /** An execution that ended by waiting did nothing that a repeat could do twice. */
 const isExecuted = ({ hasWaited }: BegunCall) => !hasWaited;
 
-function judgeCalls({ calls }: Ledger): Complaint[] {
+function judgeCalls({ calls }: EffectLedger): Complaint[] {
   return [...Map.groupBy(calls.filter(isExecuted), ({ id }) => id).values()].flatMap((group) => {
     const [first] = group as [BegunCall];
     const what = `call ${first.id} of tool ${first.name}`;
@@ -147,20 +172,20 @@ function judgeCalls({ calls }: Ledger): Complaint[] {
 }
 
 /** Checks what was done before a crash and again after it. */
-function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[] {
-  const { asked } = ledger;
+function judgeRepeats({ ledger, points }: History, allowed: AllowedFaults): Complaint[] {
+  const { asked, open } = ledger;
   const calls = ledger.calls.filter(isExecuted);
   for (let life = 1; life < points.length + 1; life++) {
     const before = new Set(calls.filter((call) => call.life < life).map(({ id }) => id));
-    const again = calls.filter((call) => call.life === life && before.has(call.id));
+    const isAgain = ({ life: at, id }: BegunCall) => at === life && before.has(id) && !open.get(life)?.has(id);
+    const again = calls.filter(isAgain);
     const steps = new Set(
       again.filter(({ effect }) => effect !== 'read' || !allowed.hasPhasesAnew).map(({ step }) => step),
     );
     if (allowed.isAlone && steps.size > allowed.redoneSteps) {
       const ids = [...new Set(again.map(({ id }) => id))].join(', ');
-      return [
-        { promise: 'f', detail: `a crash made ${steps.size} steps run again, not only the open one: calls ${ids}` },
-      ];
+      const which = open.has(life) ? 'whose calls were not open' : 'not only the open one';
+      return [{ promise: 'f', detail: `a crash made ${steps.size} steps run again, ${which}: calls ${ids}` }];
     }
     const known = new Set(asked.filter((turn) => turn.life < life).map(({ turn }) => turn));
     const turns = new Set(asked.filter(({ life: at, turn }) => at === life && known.has(turn)).map(({ turn }) => turn));
@@ -174,7 +199,7 @@ function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[
 }
 
 /** Each process may write one record as a whole; nothing else may be written twice. */
-function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Complaint[] {
+function judgeSize({ ledger, points }: History, { isAppending }: AllowedFaults): Complaint[] {
   const { messages, said, largest } = ledger.written;
   const most = 2 * said + (points.length + ledger.badSetups) * (largest + 2);
   if (!isAppending || messages <= most) return [];
@@ -187,7 +212,7 @@ function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Compl
  * else explains the failure: the call was stopped from outside, no process had died yet, or it is not known whether an
  * earlier call took effect, which this one may need.
  */
-export function judgeFailures(ledger: Ledger, whole: Ledger, hasRealTime: boolean): Complaint[] {
+export function judgeFailures(ledger: EffectLedger, whole: EffectLedger, hasRealTime: boolean): Complaint[] {
   if (!isEffectKnown(ledger)) return [];
   return [...ledger.answers].flatMap(([id, { input, failure }]): Complaint[] => {
     const before = whole.answers.get(id);
@@ -202,7 +227,7 @@ export function judgeFailures(ledger: Ledger, whole: Ledger, hasRealTime: boolea
 }
 
 /** Whether each `once` call with an unknown outcome had completed when its process died. */
-function isEffectKnown({ unknown, finished }: Ledger): boolean {
+function isEffectKnown({ unknown, finished }: EffectLedger): boolean {
   return [...unknown].every((id) => finished.has(id));
 }
 

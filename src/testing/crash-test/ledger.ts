@@ -13,6 +13,8 @@ export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | '
 export interface Complaint {
   readonly promise: CrashTestPromise;
   readonly detail: string;
+  /** Nothing but the output differs: many histories say so for one reason. */
+  readonly isOfOutput?: true;
 }
 
 /** A tool call that started. */
@@ -59,7 +61,7 @@ interface Answer {
 /**
  * Records what the processes of one crash test history did, seen from outside: tool calls, model calls, writes, outcomes.
  */
-export class Ledger {
+export class EffectLedger {
   readonly runId: string;
   readonly calls: BegunCall[] = [];
   readonly asked: { readonly life: number; readonly turn: number }[] = [];
@@ -75,6 +77,8 @@ export class Ledger {
   readonly held: Map<string, number> = new Map();
   /** How many persons approved each call. */
   readonly approvals: Map<string, number> = new Map();
+  /** The calls of a workflow that its record had open at the beginning of each process: a crash may repeat each of them. */
+  readonly open: Map<number, Set<string>> = new Map();
   /** Waits whose answer the run refused: they stay open. */
   readonly refused: Set<string> = new Set();
   /** Whether the model got a failed tool call. */
@@ -120,13 +124,13 @@ export class Ledger {
   }
 
   /** A person approves a call. */
-  approved({ runId, callId = '' }: { readonly runId: string; readonly callId?: string }): void {
+  onApproved({ runId, callId = '' }: { readonly runId: string; readonly callId?: string }): void {
     const id = this.idOf(runId, callId);
     this.approvals.set(id, (this.approvals.get(id) ?? 0) + 1);
   }
 
   /** The tool of a call has succeeded in a living process. */
-  succeeded({ runId, callId }: { runId: string; callId: string }): void {
+  onSucceeded({ runId, callId }: { runId: string; callId: string }): void {
     this.finished.add(this.idOf(runId, callId));
   }
 
@@ -143,7 +147,7 @@ export class Ledger {
     this.asked.push({ life: this.life, turn });
   }
 
-  ended(outcome: RunOutcome): void {
+  onEnded(outcome: RunOutcome): void {
     if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome, badSetup: this.badSetup });
   }
 
@@ -162,15 +166,15 @@ export class Ledger {
   wrote(method: string, args: readonly unknown[], isClear: boolean): void {
     // Writes of a run are ordered: an earlier write that is answered later has already taken effect, or never will.
     const at = this.#begun.get(args) ?? this.#moment;
-    if (at < (this.#stored.get(runIdOf(args))?.since ?? 0)) return;
+    if (at < (this.#stored.get(runIdOfKey(args))?.since ?? 0)) return;
     if (method === 'delete') this.#note(args[0] as string, null, { isClear, at });
     // The record of a run that ended is none to recover.
-    if (method === 'history.end') this.#note(runIdOf(args), null, { isClear, at });
+    if (method === 'history.end') this.#note(runIdOfKey(args), null, { isClear, at });
     if (method === 'save') {
       this.#noteParent(args[0] as RunCheckpoint);
-      this.#saved(args[0] as RunCheckpoint, { isClear, at });
+      this.#onSaved(args[0] as RunCheckpoint, { isClear, at });
     }
-    if (method === 'append') this.#appended(args[0] as RunDelta, { isClear, at });
+    if (method === 'append') this.#onAppended(args[0] as RunDelta, { isClear, at });
   }
 
   /** The runs that the store knows, and the states that it may have of each. */
@@ -186,13 +190,14 @@ export class Ledger {
   }
 
   /** A state that was found in the store makes unclear writes certain. */
-  found(runId: string, record: RunCheckpoint | null): void {
+  noteFault(runId: string, record: RunCheckpoint | null): void {
     this.#stored.set(runId, { certain: record, unclear: [], since: this.#moment + 1 });
     this.#moment += 1;
     if (record) {
       this.#noteParent(record);
       this.#noteResults(record);
-      if (runId === this.runId) this.machine.recorded(record);
+      if (runId === this.runId) this.machine.onRecorded(record);
+      if (record.workflow) this.#noteOpen(record);
     }
     for (const { callId, effect, state } of record?.openStep?.calls ?? []) {
       if (effect === 'once' && state === 'started') this.unknown.add(this.idOf(runId, callId));
@@ -210,12 +215,12 @@ export class Ledger {
     return this.outcomes.length > 0 && stored?.certain === null && stored.unclear.length === 0;
   }
 
-  #saved(record: RunCheckpoint, answer: Answer): void {
+  #onSaved(record: RunCheckpoint, answer: Answer): void {
     this.#count(record.messages.length, record, answer);
     this.#note(record.meta.runId, record, answer);
   }
 
-  #appended(delta: RunDelta, answer: Answer): void {
+  #onAppended(delta: RunDelta, answer: Answer): void {
     const base = this.#baseOf(delta);
     // An existing revision is not written again.
     if (base && base.revision >= delta.revision) return;
@@ -236,7 +241,7 @@ export class Ledger {
       if (record) this.#noteResults(record);
       if (record && runId === this.runId) {
         this.last = record;
-        this.machine.recorded(record);
+        this.machine.onRecorded(record);
       }
     } else if (stored) stored.unclear.push({ record, at });
     else this.#stored.set(runId, { certain: null, unclear: [{ record, at }], since: 0 });
@@ -275,6 +280,12 @@ export class Ledger {
     this.written.largest = Math.max(this.written.largest, record.messages.length);
   }
 
+  #noteOpen({ meta, openStep }: RunCheckpoint): void {
+    const known = this.open.get(this.life) ?? [];
+    const ids = openStep?.calls.map(({ callId }) => this.idOf(meta.runId, callId)) ?? [];
+    this.open.set(this.life, new Set([...known, ...ids]));
+  }
+
   #noteParent({ meta, parent }: RunCheckpoint): void {
     if (parent) this.#parents.set(meta.runId, parent);
   }
@@ -293,7 +304,7 @@ export class Ledger {
 }
 
 /** Returns the run id in the arguments of a call to the store: an id, a claim, a delta or a record. */
-export function runIdOf([first]: readonly unknown[]): string {
+export function runIdOfKey([first]: readonly unknown[]): string {
   if (typeof first === 'string') return first;
   const { runId, meta } = (first ?? {}) as { runId?: string; meta?: { runId: string } };
   return runId ?? meta?.runId ?? '';

@@ -11,7 +11,7 @@ export interface CrashPoint {
 }
 
 /** Returns the name of a crash point: when, what, and which occurrence. */
-export function nameOf({ when, what, nth }: CrashPoint): string {
+export function nameOfStop({ when, what, nth }: CrashPoint): string {
   return `${when} ${what} ${nth}`;
 }
 
@@ -107,7 +107,7 @@ export class Life {
   }
 
   /** Resolves when all sent calls have arrived. */
-  async settled(): Promise<void> {
+  async settle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 

@@ -50,11 +50,12 @@ export class MachineStory {
     this.hasSenders ||= hasSenders;
     const takes = this.#lives.get(life) ?? [];
     this.#lives.set(life, takes);
-    const note = (before: string, type: string, { snapshot, effects, failure }: Transition) => {
-      if (failure === undefined && !isOver()) takes.push({ type, before, after: textOf(snapshot), effects });
+    const note = (before: string, type: string, { snapshot, effects }: Transition) => {
+      if (!isOver()) takes.push({ type, before, after: textOf(snapshot), effects });
     };
     return {
       restore: (snapshot) => kernel.restore(snapshot),
+      settle: (snapshot) => kernel.settle(snapshot),
       begin: (input) => {
         const transition = kernel.begin(input);
         note('', 'xstate.init', transition);
@@ -71,7 +72,7 @@ export class MachineStory {
   }
 
   /** The store has this record of the run: the takes that lead to it are recorded. */
-  recorded({ workflow, iteration }: RunCheckpoint): void {
+  onRecorded({ workflow, iteration }: RunCheckpoint): void {
     if (workflow?.snapshot.status === undefined) return;
     const [state, steps] = [textOf(workflow.snapshot), iteration - this.taken.length];
     if (steps < 0) return;

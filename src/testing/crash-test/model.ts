@@ -61,7 +61,7 @@ export class ModelMemory {
       doStream: async (options) => {
         const answer = answerTo(options);
         const result = await noting(answer, async () => model.doStream(options));
-        return { ...result, stream: ReadableStream.from(noted(result.stream, answer)) };
+        return { ...result, stream: ReadableStream.from(note(result.stream, answer)) };
       },
     };
   }
@@ -141,7 +141,7 @@ async function* cut(stream: ReadableStream<Part>, life: Life): AsyncGenerator<Pa
   }
 }
 
-async function* noted(stream: ReadableStream<Part>, answer: Answer): AsyncGenerator<Part> {
+async function* note(stream: ReadableStream<Part>, answer: Answer): AsyncGenerator<Part> {
   try {
     for await (const part of stream) {
       answer.parts.push(part);

@@ -52,7 +52,7 @@ export interface CrashTestOptions {
 }
 
 /** Checks the options of crashTest. @throws {TypeError} if an option is invalid */
-export function checkOptions(options: CrashTestOptions): void {
+export function checkCrashTest(options: CrashTestOptions): void {
   const { workflow, model, tools = [], store, limit, doubleCrashes, lifeMs, answers, events } = options ?? {};
   const agent = workflow === undefined ? options?.agent : agentOfWorkflow(workflow);
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {

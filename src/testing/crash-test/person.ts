@@ -10,7 +10,7 @@ import { wrapStore } from '../../store/read-only.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { JsonValue } from '../../values/json.ts';
-import type { Ledger } from './ledger.ts';
+import type { EffectLedger } from './ledger.ts';
 
 /** How a person of a crash test answers a wait. `answer` also gives the value of an event. */
 export type CrashTestAnswer =
@@ -80,7 +80,7 @@ interface Sent {
 interface PersonOptions {
   readonly answers: CrashTestAnswers | undefined;
   readonly events: CrashTestEvents | undefined;
-  readonly ledger: Ledger;
+  readonly ledger: EffectLedger;
   readonly time: MovedTime;
   readonly base: Clock;
 }
@@ -184,7 +184,7 @@ export class HistoryPerson {
   async #giveHere(executor: Executor, wait: AskedWait): Promise<boolean> {
     const answer = this.#decide(wait);
     if (!answer) return false;
-    if (answer.how === 'approve') this.#options.ledger.approved(wait);
+    if (answer.how === 'approve') this.#options.ledger.onApproved(wait);
     try {
       const twice = [give(executor, wait, answer), give(executor, wait, answer)];
       await Promise.any(twice);
@@ -199,7 +199,7 @@ export class HistoryPerson {
     const answer = this.#decide(wait);
     if (!answer) return false;
     this.#note(wait, answer);
-    if (wait.kind === 'event') return signalled(store, wait, answer);
+    if (wait.kind === 'event') return signal(store, wait, answer);
     const executor = this.#executor(store, wait.id);
     try {
       await give(executor, wait, answer);
@@ -224,7 +224,7 @@ export class HistoryPerson {
 
   #note(wait: AskedWait, { how }: CrashTestAnswer): void {
     this.#given.set(wait.id, votesOf(wait) + 1);
-    if (how === 'approve') this.#options.ledger.approved(wait);
+    if (how === 'approve') this.#options.ledger.onApproved(wait);
   }
 
   /** A person's executor knows neither the agent nor its models, and notes what it sends. */
@@ -315,7 +315,7 @@ async function give(executor: Executor, { id, runId }: AskedWait, answer: CrashT
   }
 }
 
-async function signalled(
+async function signal(
   store: CheckpointStore,
   { id, name, key, createdAt }: AskedWait & { readonly kind: 'event' },
   answer: CrashTestAnswer,

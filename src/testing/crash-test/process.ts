@@ -12,11 +12,12 @@ import { type MethodName, wrapStore } from '../../store/read-only.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
+import { nextTurn } from '../../values/event-loop.ts';
 import { rewireWorkflow } from '../../workflow/define.ts';
 import { isWorkflow, programOf } from '../../workflow/program.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import type { BadSetup } from './bad-setup.ts';
-import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
+import { type BegunCall, type EffectLedger, runIdOfKey } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
 import { type ModelMemory, mortalModel } from './model.ts';
 import { baseClockOf, type HistoryPerson, letsRest, type MovedTime } from './person.ts';
@@ -39,7 +40,7 @@ export type CrashTestExecutorOptions = Pick<
 > & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
 /** What each process runs. */
-export type Job = JobParts & (AgentJob | WorkflowJob);
+export type ProcessJob = JobParts & (AgentJob | WorkflowJob);
 
 interface AgentJob {
   readonly agent: Agent;
@@ -69,7 +70,7 @@ interface JobParts {
 interface World {
   readonly store: CheckpointStore;
   readonly life: Life;
-  readonly ledger: Ledger;
+  readonly ledger: EffectLedger;
   /** A write of the previous process, which arrives after this one has claimed the run. */
   readonly late?: LateWrite | undefined;
   /** Records that existed before the history: its processes do not see them. */
@@ -95,6 +96,8 @@ const owned = [
 ];
 /** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
+/** After so many boundaries of a process the event loop has its turn. */
+const POINTS_OF_A_TURN = 64;
 
 /** An executor in its own process, and how it starts this process's copy of the agent or workflow. */
 export interface MortalProcess {
@@ -103,7 +106,7 @@ export interface MortalProcess {
 }
 
 /** Makes one simulated process of the crash test: an executor on the shared storage that can die. */
-export function processOf(job: Job, world: World): MortalProcess {
+export function processOf(job: ProcessJob, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;
   const agents = job.workflow ? [] : [mortalAgent(job.agent, job, world)];
@@ -133,7 +136,7 @@ export function processOf(job: Job, world: World): MortalProcess {
     logger: { warn: () => {} },
     onOutcome: async (outcome) => {
       await life.pass('before', 'onOutcome');
-      ledger.ended(outcome);
+      ledger.onEnded(outcome);
       await life.pass('after', 'onOutcome');
     },
   });
@@ -151,7 +154,7 @@ export function processOf(job: Job, world: World): MortalProcess {
  * Returns the agent with tools that die with the simulated process.
  * @throws {UNKNOWN_TOOL} for a tool name that is not registered
  */
-function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
+function mortalAgent(agent: Agent, { tools }: Pick<ProcessJob, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];
   const { phases, ...whole } = onTier(agent);
   const mortal = { ...whole, tools: all.map((tool) => mortalTool(tool, world)) };
@@ -159,7 +162,7 @@ function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World):
 }
 
 /** The workflow with tools and agents that die with the simulated process, and a machine whose transitions are noted. */
-function mortalWorkflow(job: Job, workflow: Workflow, world: World & { readonly now: () => number }): Workflow {
+function mortalWorkflow(job: ProcessJob, workflow: Workflow, world: World & { readonly now: () => number }): Workflow {
   const { life, ledger, now } = world;
   const hasSenders = programOf(agentOfWorkflow(workflow) as Agent)?.agents.some(isWorkflow) ?? false;
   const watched = { life: ledger.life, isOver: () => life.isOver, now, hasSenders };
@@ -177,7 +180,7 @@ function onTier<Asked extends { readonly model?: ModelChoice }>(asked: Asked): A
   return rest as Asked;
 }
 
-function mortalPalette(palette: Palette, job: Job, world: World): Palette {
+function mortalPalette(palette: Palette, job: ProcessJob, world: World): Palette {
   const resolve = (kind: 'agent' | 'skill', name: string) => {
     if (kind === 'agent') {
       const agent = palette.resolve(kind, name);
@@ -211,7 +214,7 @@ function mortalTool(tool: Tool, { life, ledger }: World): Tool {
     if (dying) return dying;
     try {
       const answer = await life.reach(() => tool.execute(input, waitingContext(context, call)));
-      ledger.succeeded(context);
+      ledger.onSucceeded(context);
       return answer;
     } finally {
       await life.pass('after', `tool ${name}`);
@@ -222,7 +225,7 @@ function mortalTool(tool: Tool, { life, ledger }: World): Tool {
 
 /** The context of a call, which notes whether the call ended by waiting. */
 function waitingContext(context: ToolContext, call: BegunCall): ToolContext {
-  const noted =
+  const note =
     <Args extends unknown[]>(wait: (...args: Args) => Promise<unknown>) =>
     async (...args: Args) => {
       call.hasWaited = true;
@@ -232,22 +235,22 @@ function waitingContext(context: ToolContext, call: BegunCall): ToolContext {
       return value;
     };
   return Object.create(context, {
-    ask: { value: noted(context.ask) },
-    waitFor: { value: noted(context.waitFor) },
-    sleep: { value: noted(context.sleep) },
-    sleepUntil: { value: noted(context.sleepUntil) },
+    ask: { value: note(context.ask) },
+    waitFor: { value: note(context.waitFor) },
+    sleep: { value: note(context.sleep) },
+    sleepUntil: { value: note(context.sleepUntil) },
   }) as ToolContext;
 }
 
 /** The store as this process reaches it, with the same methods; those that write are boundaries. */
-function mortalStore(job: Job, world: World): CheckpointStore {
+function mortalStore(job: ProcessJob, world: World): CheckpointStore {
   return wrapStore(world.store, (name, call) => mortalMethod(name, atTime(job, name, call as Method), world));
 }
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
 /** The store's own clock is behind that of the processes if time was moved past a wait. */
-function atTime({ time, executor }: Job, name: MethodName, method: Method): Method {
+function atTime({ time, executor }: ProcessJob, name: MethodName, method: Method): Method {
   if (!time || (name !== 'due.list' && name !== 'due.take')) return method;
   const base = baseClockOf(executor.clock);
   return (options) => method(time.isMoved ? { now: time.clock(base).now(), ...(options as object) } : options);
@@ -259,10 +262,12 @@ function mortalMethod(name: MethodName, method: Method, world: World): Method {
   const isWrite = writes.includes(name);
   const what = `store.${name}`;
   return async (...args) => {
-    if (isWrite) await life.pass('before', what, { what, runId: runIdOf(args), send: () => call(...args) });
+    // A workflow that loops over a store in memory would hold the event loop, and with it the limit of its process.
+    if (isWrite && life.points.length % POINTS_OF_A_TURN === 0) await nextTurn();
+    if (isWrite) await life.pass('before', what, { what, runId: runIdOfKey(args), send: () => call(...args) });
     const asked = () => {
       ledger.writes(args);
-      const answer = held(life, { name, args, answer: noted(name, args, { ledger, answer: call(...args) }) });
+      const answer = hold(life, { name, args, answer: note(name, args, { ledger, answer: call(...args) }) });
       life.track(answer);
       return answer;
     };
@@ -280,7 +285,7 @@ interface Asked {
 }
 
 /** Notes which claims the process has. A claim that the store gives to a process that died meanwhile has a lease, too. */
-async function held(life: Life, { name, args, answer }: Asked): Promise<unknown> {
+async function hold(life: Life, { name, args, answer }: Asked): Promise<unknown> {
   const value = await answer;
   for (const claim of claimsIn(name, value)) life.claims.set(claim.runId, claim);
   if (name === 'release' || (name === 'due.leave' && value)) life.claims.delete((args[0] as Claim).runId);
@@ -294,10 +299,10 @@ function claimsIn(name: string, answer: unknown): readonly Claim[] {
 }
 
 /** Also for a process that died meanwhile: its sent calls arrive. */
-async function noted(
+async function note(
   name: string,
   args: readonly unknown[],
-  { ledger, answer }: { ledger: Ledger; answer: Promise<unknown> },
+  { ledger, answer }: { ledger: EffectLedger; answer: Promise<unknown> },
 ): Promise<unknown> {
   try {
     const value = await answer;

@@ -72,101 +72,58 @@ export type JournalingStore = OwningStore & Pick<StoreGroups, 'journal'>;
 /** A store with claims, records of ended runs and threads. */
 export type ThreadedStore = KeepingStore & RestingStore & Pick<StoreGroups, 'threads'>;
 
-type Body<S extends CheckpointStore> = (bench: Bench<S>) => Promise<void>;
-
-/** Makes a case of the store contract for every store. */
-export function everyStore(title: string, body: Body<CheckpointStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: () => true, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores with `append`. */
-export function appendingStore(title: string, body: Body<AppendingStore>): Draft {
-  return { title, body, offers: isAppending };
-}
-
-/** Makes a case of the store contract for stores with claims. */
-export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isOwning, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores with a journal. */
-export function journalStore(title: string, body: Body<JournalingStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: (store) => store.journal !== undefined, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that keep outcomes. */
-export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isKeepingOutcomes, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores with claims that keep outcomes. */
-export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
-  return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
-}
-
-/** Makes a case of the store contract for stores with claims that know which ends are delivered. */
-export function deliveryStore(title: string, body: Body<DeliveryStore & OwningStore>, needs?: 'reopen'): Draft {
-  const offers = (store: CheckpointStore) => isDelivering(store) && isOwning(store);
-  return { title, body, offers, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores with commands. */
-export function controlStore(title: string, body: Body<ControlStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: carriesCommands, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores in which runs rest. */
-export function dueStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that count their runs. */
-export function countingStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores from which processes take due runs. */
-export function takingStore(title: string, body: Body<RestingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that carry signals. */
-export function eventStore(title: string, body: Body<EventStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isEvents, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that keep the records of runs that ended. */
-export function historyStore(title: string, body: Body<KeepingStore>, needs?: 'reopen' | 'damage'): Draft {
-  return { title, body, offers: isKeepingRecords, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that tell that nothing has changed. */
-export function markingStore(title: string, body: Body<ChangeStore & OwningStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: (store) => isMarking(store) && isOwning(store), ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that keep threads. */
-export function threadStore(title: string, body: Body<ThreadedStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: (store) => store.threads !== undefined, ...(needs ? { needs } : {}) };
-}
-
-/** Makes a case of the store contract for stores that keep schedules. */
-export function scheduleStore(
+/** Makes a case of the store contract, for stores of one kind. */
+type CaseFor<S extends CheckpointStore> = (
   title: string,
-  body: Body<RestingStore & Pick<StoreGroups, 'schedules'>>,
-  needs?: 'reopen',
-): Draft {
-  return { title, body, offers: (store) => store.schedules !== undefined, ...(needs ? { needs } : {}) };
+  body: (bench: Bench<S>) => Promise<void>,
+  needs?: 'reopen' | 'damage',
+) => Draft;
+
+function caseFor<S extends CheckpointStore>(offers: Draft['offers']): CaseFor<S> {
+  return (title, body, needs) => ({ title, body, offers, ...(needs ? { needs } : {}) });
 }
 
-/** Makes a case of the store contract for stores that give turns to limited calls. */
-export function limitStore(
-  title: string,
-  body: Body<CheckpointStore & Pick<StoreGroups, 'limits'>>,
-  needs?: 'reopen',
-): Draft {
-  return { title, body, offers: (store) => store.limits !== undefined, ...(needs ? { needs } : {}) };
-}
+/** Any store. */
+export const everyStore: CaseFor<CheckpointStore> = caseFor(() => true);
+/** Stores with `append`. */
+export const appendingStore: CaseFor<AppendingStore> = caseFor(isAppending);
+/** Stores with claims. */
+export const owningStore: CaseFor<OwningStore> = caseFor(isOwning);
+/** Stores with a journal. */
+export const journalStore: CaseFor<JournalingStore> = caseFor((store) => store.journal !== undefined);
+/** Stores that keep outcomes. */
+export const keepingStore: CaseFor<OutcomeStore> = caseFor(isKeepingOutcomes);
+/** Stores with claims that keep outcomes. */
+export const owningAndKeepingStore: CaseFor<OwningStore & OutcomeStore> = caseFor(
+  (store) => isOwning(store) && isKeepingOutcomes(store),
+);
+/** Stores with claims that know which ends are delivered. */
+export const deliveryStore: CaseFor<DeliveryStore & OwningStore> = caseFor(
+  (store) => isDelivering(store) && isOwning(store),
+);
+/** Stores with commands. */
+export const controlStore: CaseFor<ControlStore> = caseFor(carriesCommands);
+/** Stores in which runs rest, which count them, and from which processes take those that are due. */
+export const dueStore: CaseFor<RestingStore> = caseFor(isDue);
+/** Stores that carry signals. */
+export const eventStore: CaseFor<EventStore> = caseFor(isEvents);
+/** Stores that keep the records of runs that ended. */
+export const historyStore: CaseFor<KeepingStore> = caseFor(isKeepingRecords);
+/** Stores that tell that nothing has changed. */
+export const markingStore: CaseFor<ChangeStore & OwningStore> = caseFor((store) => isMarking(store) && isOwning(store));
+/** Stores that keep threads. */
+export const threadStore: CaseFor<ThreadedStore> = caseFor((store) => store.threads !== undefined);
+/** Stores that keep schedules. */
+export const scheduleStore: CaseFor<RestingStore & Pick<StoreGroups, 'schedules'>> = caseFor(
+  (store) => store.schedules !== undefined,
+);
+/** Stores that give turns to limited calls. */
+export const limitStore: CaseFor<CheckpointStore & Pick<StoreGroups, 'limits'>> = caseFor(
+  (store) => store.limits !== undefined,
+);
+
+/** The clause of the contract that a title ends with is for who works on Pawl: its pages are not in the package. */
+const CLAUSE = / \([a-z-]+ [^()]+\)$/;
 
 /**
  * Makes a runnable case of the store contract from its draft: skips it if the store lacks its methods.
@@ -183,7 +140,7 @@ export function toCase<S extends CheckpointStore>(draft: Draft, test: StoreUnder
       for (const store of used) await test.dispose?.(store);
     }
   };
-  return { title: draft.title, run };
+  return { title: draft.title.replace(CLAUSE, ''), run };
 }
 
 function benchOf<S extends CheckpointStore>(used: S[], test: StoreUnderTest<S>): Bench<S> {
@@ -205,6 +162,12 @@ function skip(context: unknown): void {
   const { skip: skipCase } = (context ?? {}) as { skip?: unknown };
   if (typeof skipCase === 'function') skipCase.call(context, 'the store does not have these methods');
 }
+
+/** The orders of two calls that are asked for at once: which is first, and how many turns of promises lie between them. */
+export const orders: readonly { readonly isTurned: boolean; readonly gap: number }[] = [0, 1, 2, 3].flatMap((gap) => [
+  { isTurned: false, gap },
+  { isTurned: true, gap },
+]);
 
 /** For the error of a store that refuses an id which it cannot keep apart from others. @returns null */
 export function refusedId(error: unknown): null {

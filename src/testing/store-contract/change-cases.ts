@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import type { RestingStore } from '../../store/due-port.ts';
-import type { ChangeStore, Claim } from '../../store/port.ts';
-import { countingStore, type Draft, journalStore, markingStore } from './case.ts';
-import { sampleRecord } from './records.ts';
+import type { ChangeStore } from '../../store/port.ts';
+import { type Draft, dueStore, journalStore, markingStore } from './case.ts';
+import { LONG_MS, ownRun, sampleRecord } from './records.ts';
 
 /** A store may need a moment after a write until its marks are equal again, ms. */
 const SETTLES_MS = 5_000;
 
 /** The mark of a store at rest. */
-async function settledMark(store: ChangeStore): Promise<string> {
+async function readMark(store: ChangeStore): Promise<string> {
   for (const latest = performance.now() + SETTLES_MS; ; ) {
     const mark = await store.changeMark();
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -20,23 +19,14 @@ async function settledMark(store: ChangeStore): Promise<string> {
   }
 }
 
-const LONG_MS = 600_000;
 type Kind = 'timer' | 'event';
 const waitsFor = (kind: Kind) => {
   const wait: Wait = { id: 'w', kind, createdAt: 1, step: 1, name: 'payment', key: '7' };
   return { waits: [wait], settled: [] };
 };
 
-/** Stores a run, as a process that claims it does. */
-async function owned(store: RestingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
-  const claim = await store.claim(runId, 'me', LONG_MS);
-  assert(claim);
-  await store.save(sampleRecord(runId, { updatedAt: Date.now(), ...fields }), { claim });
-  return claim;
-}
-
 async function resting(store: RestingStore, runId: string, kind: Kind): Promise<void> {
-  const claim = await owned(store, runId, { waiting: waitsFor(kind) });
+  const claim = await ownRun(store, runId, { updatedAt: Date.now(), waiting: waitsFor(kind) });
   assert.equal(await store.due.leave(claim, { readUpTo: 0 }), true);
 }
 
@@ -47,11 +37,11 @@ const countsOf = async (store: RestingStore) => {
 
 /** Cases of a store that counts its runs. */
 export const countCases: readonly Draft[] = [
-  countingStore(
+  dueStore(
     'runs are counted: live, due, parked, and waiting by the kind of their first wait (otel 15, 21)',
     async ({ store }) => {
       assert.deepEqual(await countsOf(store), { live: 0, due: 0, waiting: {}, parked: 0 });
-      await owned(store, 'live');
+      await ownRun(store, 'live', { updatedAt: Date.now() });
       await store.save(sampleRecord('due'));
       await resting(store, 'asks', 'event');
       await resting(store, 'asks too', 'event');
@@ -65,14 +55,14 @@ export const countCases: readonly Draft[] = [
     },
   ),
 
-  countingStore('a run that is deleted, or was only claimed, is in no count (otel 15)', async ({ store }) => {
+  dueStore('a run that is deleted, or was only claimed, is in no count (otel 15)', async ({ store }) => {
     await store.claim('only claimed', 'me', LONG_MS);
-    const claim = await owned(store, 'gone');
+    const claim = await ownRun(store, 'gone', { updatedAt: Date.now() });
     await store.delete('gone', { claim });
     assert.deepEqual(await countsOf(store), { live: 0, due: 0, waiting: {}, parked: 0 });
   }),
 
-  countingStore(
+  dueStore(
     'the oldest due run is due since its last record, its time, or the command that woke it (otel 15)',
     async ({ store }) => {
       const { now, dueSince } = await store.due.countRuns();
@@ -81,20 +71,20 @@ export const countCases: readonly Draft[] = [
       await store.send('woken', { id: 'c', kind: 'steer', text: 'wake up' });
       const { dueSince: woken = 0 } = await store.due.countRuns();
       assert(woken >= now - 1_000, `due since ${now - woken} ms before the first look`);
-      const claim = await owned(store, 'overdue', { updatedAt: 1, waiting: waitsFor('timer') });
+      const claim = await ownRun(store, 'overdue', { updatedAt: 1, waiting: waitsFor('timer') });
       const dueAt = Math.floor(now) - 50_000;
       await store.due.leave(claim, { dueAt, readUpTo: 0 });
       assert.equal((await store.due.countRuns()).dueSince, dueAt);
-      const released = await owned(store, 'released', { updatedAt: Math.floor(now) - 60_000 });
+      const released = await ownRun(store, 'released', { updatedAt: Math.floor(now) - 60_000 });
       await store.release(released);
       assert.equal((await store.due.countRuns()).dueSince, Math.floor(now) - 60_000);
     },
   ),
 
-  countingStore(
+  dueStore(
     'another process counts the same (otel 15)',
     async ({ store, reopen }) => {
-      await owned(store, 'live');
+      await ownRun(store, 'live', { updatedAt: Date.now() });
       await resting(store, 'asks', 'event');
       assert.deepEqual(await countsOf(await reopen()), { live: 1, due: 0, waiting: { event: 1 }, parked: 0 });
     },
@@ -110,7 +100,7 @@ export const changeCases: readonly Draft[] = [
       await store.save(sampleRecord('run'));
       // In a database that others use too, or that tidies itself up, each of their transactions may change the mark.
       for (const latest = performance.now() + SETTLES_MS; ; ) {
-        const before = await settledMark(store);
+        const before = await readMark(store);
         await store.load('run');
         await store.listInterrupted();
         if ((await store.changeMark()) === before) return;
@@ -120,15 +110,15 @@ export const changeCases: readonly Draft[] = [
   ),
 
   markingStore('each write to a run changes the mark (studio 18)', async ({ store }) => {
-    await settledMark(store);
+    await readMark(store);
     const seen = new Set<string>();
     const isNews = async (what: string, write: Promise<unknown>) => {
       await write;
-      const mark = await settledMark(store);
+      const mark = await readMark(store);
       assert(!seen.has(mark), `${what} left the mark as it was`);
       seen.add(mark);
     };
-    seen.add(await settledMark(store));
+    seen.add(await readMark(store));
     const claiming = store.claim('run', 'one', 600_000);
     await isNews('claim', claiming);
     const claim = await claiming;
@@ -144,7 +134,7 @@ export const changeCases: readonly Draft[] = [
     async ({ store, reopen }) => {
       await store.save(sampleRecord('run'));
       const other = await reopen();
-      const before = await settledMark(other);
+      const before = await readMark(other);
       await store.delete('run');
       assert.notEqual(await other.changeMark(), before);
     },

@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
 import type { ControlStore, InboxOf } from '../../store/port.ts';
 import { controlStore, type Draft, refuses } from './case.ts';
-import { nextStep, sampleRecord } from './records.ts';
-
-/** Longer than any case takes. */
-const LONG = 600_000;
+import { LONG_MS, nextStep, sampleRecord } from './records.ts';
 
 const steer = (id: string, text = `say ${id}`) => ({ id, kind: 'steer', text }) as const;
 
@@ -49,9 +46,9 @@ export const controlCases: readonly Draft[] = [
         await store.save(sampleRecord(runId));
         await store.send(runId, steer(`to ${runId}`));
       }
-      await store.claim('mine', 'me', LONG);
-      await store.claim('mine too', 'me', LONG);
-      await store.claim('theirs', 'them', LONG);
+      await store.claim('mine', 'me', LONG_MS);
+      await store.claim('mine too', 'me', LONG_MS);
+      await store.claim('theirs', 'them', LONG_MS);
       const seen = async (owner: string) => (await store.inbox({ owner })).map(({ runId }) => runId).sort();
       assert.deepEqual(await seen('me'), ['mine', 'mine too']);
       assert.deepEqual(await seen('them'), ['theirs']);
@@ -62,7 +59,7 @@ export const controlCases: readonly Draft[] = [
   controlStore('an acknowledged command is gone, the others stay (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
     for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
-    const claim = await store.claim('run', 'me', LONG);
+    const claim = await store.claim('run', 'me', LONG_MS);
     assert(claim);
     await store.acknowledge(claim, ['a', 'c', 'never sent']);
     await store.acknowledge(claim, ['a']);
@@ -72,16 +69,16 @@ export const controlCases: readonly Draft[] = [
   controlStore('an owner that lost its claim acknowledges nothing any more (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
     await store.send('run', steer('a'));
-    const lost = await store.claim('run', 'me', LONG);
+    const lost = await store.claim('run', 'me', LONG_MS);
     assert(lost);
-    assert(await store.claim('run', 'me', LONG));
+    assert(await store.claim('run', 'me', LONG_MS));
     await refuses(store.acknowledge(lost, ['a']), 'LEASE_LOST');
     assert.equal((await store.inbox({ runId: 'run' })).length, 1);
   }),
 
   controlStore('commands outlive writes and releases, and go with their record (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    const claim = await store.claim('run', 'me', LONG);
+    const claim = await store.claim('run', 'me', LONG_MS);
     assert(claim);
     await store.send('run', steer('a'));
     const { delta, record } = nextStep(sampleRecord('run'));
@@ -115,7 +112,7 @@ export const controlCases: readonly Draft[] = [
 
   controlStore('a cancel is taken, and seen, although as many commands wait for its run as may', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    await store.claim('run', 'me', LONG);
+    await store.claim('run', 'me', LONG_MS);
     await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
     const cancel = { id: 'c', kind: 'cancel', reason: 'enough' } as const;
     await store.send('run', cancel);

@@ -4,11 +4,8 @@ import { knownPhases } from '../../run/pipeline.ts';
 import { isAppending } from '../../store/capabilities.ts';
 import type { RestingStore, TakeDueOptions } from '../../store/due-port.ts';
 import type { Claim } from '../../store/port.ts';
-import { type Draft, takingStore } from './case.ts';
-import { nextStep, sampleMeta, sampleRecord } from './records.ts';
-
-/** Longer than any case takes. */
-const LONG = 600_000;
+import { type Draft, dueStore } from './case.ts';
+import { LONG_MS, nextStep, sampleMeta, sampleRecord } from './records.ts';
 
 const changed = { code: 'DEFINITION_CHANGED', reason: 'the phases are others' };
 /** A run in its second phase. */
@@ -23,7 +20,7 @@ const fitting = knownPhases(agentId, ['plan-1', 'act-1', 'tell-1']);
 const others = knownPhases(agentId, ['plan-1', 'act-2']);
 
 async function take(store: RestingStore, definitions?: readonly string[], wish: Partial<TakeDueOptions> = {}) {
-  const { claims } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1_000, definitions, ...wish });
+  const { claims } = await store.due.take({ owner: 'me', ttlMs: LONG_MS, limit: 1_000, definitions, ...wish });
   return claims;
 }
 
@@ -31,7 +28,7 @@ const takeIds = async (store: RestingStore, definitions?: readonly string[], wis
   (await take(store, definitions, wish)).map(({ runId }) => runId).sort();
 
 /** Saves a record with the reason why it is parked, as a part where the store can. */
-async function parkedBy(
+async function parkBy(
   store: RestingStore,
   before: RunCheckpoint,
   { parked, ...options }: { readonly parked: RunCheckpoint['parked'] & object; readonly claim?: Claim },
@@ -43,7 +40,7 @@ async function parkedBy(
 
 /** Cases of runs that were parked because their agent had changed. */
 export const definitionCases: readonly Draft[] = [
-  takingStore(
+  dueStore(
     'a run that was parked because its agent had changed is taken for the definitions that can continue it, and for no others (engine 19)',
     async ({ store }) => {
       await store.save(sampleRecord('run', fields), { fairKey: 'a' });
@@ -52,7 +49,7 @@ export const definitionCases: readonly Draft[] = [
       assert.deepEqual(await take(store, others), []);
       assert.deepEqual(await take(store, fitting, { agentIds: ['another'] }), []);
       assert.deepEqual((await store.due.list({ limit: 10 })).runs, []);
-      const looked = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 0, definitions: fitting });
+      const looked = await store.due.take({ owner: 'me', ttlMs: LONG_MS, limit: 0, definitions: fitting });
       assert.deepEqual([looked.claims, looked.nextAt], [[], looked.now]);
       const [taken] = await take(store, [...others, ...fitting], { agentIds: [agentId] });
       assert(taken);
@@ -62,7 +59,7 @@ export const definitionCases: readonly Draft[] = [
     },
   ),
 
-  takingStore(
+  dueStore(
     'a run that was parked by its last save is taken by its definition, and again after its release, until it is not parked (engine 19)',
     async ({ store }) => {
       const { parked: _, ...unparked } = fields;
@@ -70,7 +67,7 @@ export const definitionCases: readonly Draft[] = [
       await store.save(before);
       const [first] = await take(store);
       assert(first);
-      const record = await parkedBy(store, before, { parked: changed, claim: first });
+      const record = await parkBy(store, before, { parked: changed, claim: first });
       await store.release(first, { attempts: 0 });
       assert.deepEqual(await take(store), []);
       const [second] = await take(store, fitting);
@@ -79,7 +76,7 @@ export const definitionCases: readonly Draft[] = [
       // A time is nothing to a run that is never due.
       const now = (await store.due.list({ limit: 1 })).now;
       assert.equal(
-        await store.due.leave(second, { dueAt: now + LONG, readUpTo: 0, attempts: 0, givenBack: true }),
+        await store.due.leave(second, { dueAt: now + LONG_MS, readUpTo: 0, attempts: 0, givenBack: true }),
         true,
       );
       const [third] = await take(store, fitting);
@@ -91,7 +88,7 @@ export const definitionCases: readonly Draft[] = [
     },
   ),
 
-  takingStore(
+  dueStore(
     'a run that was parked for another reason, that its parent continues, or that a host owns has no definition (engine 19)',
     async ({ store }) => {
       const parent = { runId: 'run', callId: 'call', rootRunId: 'run' };
@@ -100,12 +97,12 @@ export const definitionCases: readonly Draft[] = [
       await store.save(sampleRecord('hosted', { ...fields, hosted: true }));
       const begun = sampleRecord('later', fields);
       await store.save(begun);
-      await parkedBy(store, begun, { parked: { code: 'PARKED', reason: 'by a person since' } });
+      await parkBy(store, begun, { parked: { code: 'PARKED', reason: 'by a person since' } });
       assert.deepEqual(await take(store, fitting), []);
     },
   ),
 
-  takingStore(
+  dueStore(
     'runs that were parked for a definition have their turns with those that are due, up to the limit (engine 17, 19)',
     async ({ store }) => {
       for (let i = 0; i < 3; i++) await store.save(sampleRecord(`parked-${i}`, fields), { fairKey: 'a' });
@@ -116,11 +113,11 @@ export const definitionCases: readonly Draft[] = [
     },
   ),
 
-  takingStore(
+  dueStore(
     'a run that a higher deployment parked for its definition is left alone by a lower one (engine 18, 19)',
     async ({ store }) => {
       await store.save(sampleRecord('run', fields));
-      const claim = await store.claim('run', 'me', LONG, { deployment: 2 });
+      const claim = await store.claim('run', 'me', LONG_MS, { deployment: 2 });
       assert(claim);
       await store.release(claim);
       assert.deepEqual(await take(store, fitting, { version: 1 }), []);

@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { Wait } from '../../run/waits/wait.ts';
 import { isAppending } from '../../store/capabilities.ts';
 import type { RestingStore } from '../../store/due-port.ts';
-import type { Claim } from '../../store/port.ts';
-import { type Draft, dueStore, refuses } from './case.ts';
-import { seededRandom } from './random.ts';
-import { nextStep, sampleRecord } from './records.ts';
-
-/** Longer than any case takes. */
-const LONG = 600_000;
+import { type Draft, dueStore, orders, refuses } from './case.ts';
+import { claimFor, LONG_MS, nextStep, nowOf, ownRun, sampleRecord, waitingForTime } from './records.ts';
 
 const steer = (id: string) => ({ id, kind: 'steer', text: `say ${id}` }) as const;
-const timer: Wait = { id: 'w', kind: 'timer', createdAt: 1, step: 1 };
-const waiting = { waits: [timer], settled: [] };
 const parked = { code: 'PARKED', reason: 'not today' };
 
 /** The runs that are due, in their order. */
@@ -21,24 +12,9 @@ async function due(store: RestingStore): Promise<string[]> {
   return (await store.due.list({ limit: 1_000 })).runs.map(({ runId }) => runId);
 }
 
-const nowOf = async (store: RestingStore) => Math.floor((await store.due.list({ limit: 1 })).now);
-
-async function claimed(store: RestingStore, runId: string, owner = 'me'): Promise<Claim> {
-  const claim = await store.claim(runId, owner, LONG);
-  assert(claim);
-  return claim;
-}
-
-/** A stored run that waits, and its owner's claim. */
-async function owned(store: RestingStore, runId: string, fields: Partial<RunCheckpoint> = { waiting }): Promise<Claim> {
-  const claim = await claimed(store, runId);
-  await store.save(sampleRecord(runId, fields), { claim });
-  return claim;
-}
-
 /** A run that rests. @param inMs when it is due; absent = when a command comes */
 async function resting(store: RestingStore, runId: string, inMs?: number): Promise<void> {
-  const claim = await owned(store, runId);
+  const claim = await ownRun(store, runId, { waiting: waitingForTime });
   const dueAt = inMs === undefined ? undefined : (await nowOf(store)) + inMs;
   assert.equal(await store.due.leave(claim, { dueAt, readUpTo: 0 }), true);
 }
@@ -47,8 +23,8 @@ async function resting(store: RestingStore, runId: string, inMs?: number): Promi
 export const dueCases: readonly Draft[] = [
   dueStore('a stored run is due as soon as no process owns it (waiting 18)', async ({ store }) => {
     await store.save(sampleRecord('unclaimed'));
-    const claim = await owned(store, 'claimed', {});
-    await claimed(store, 'only claimed');
+    const claim = await ownRun(store, 'claimed');
+    await claimFor(store, 'only claimed');
     assert.deepEqual(await due(store), ['unclaimed']);
     await store.release(claim);
     const { runs, now } = await store.due.list({ limit: 10 });
@@ -72,28 +48,28 @@ export const dueCases: readonly Draft[] = [
   }),
 
   dueStore('a run that leaves has no owner, and rests until its time (waiting 16, 18)', async ({ store }) => {
-    await resting(store, 'later', LONG);
+    await resting(store, 'later', LONG_MS);
     await resting(store, 'on command');
     await resting(store, 'at once', -1);
     assert.deepEqual(await due(store), ['at once']);
     assert.equal(await store.due.countResting(), 2);
-    const claim = await claimed(store, 'later', 'another');
+    const claim = await claimFor(store, 'later', { owner: 'another' });
     assert.equal(claim.attempts, 2);
   }),
 
   dueStore('leave sets the count of attempts (waiting 16, 20)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run', { waiting: waitingForTime });
     await store.due.leave(claim, { dueAt: 0, readUpTo: 0, attempts: 0 });
     const [run] = (await store.due.list({ limit: 1 })).runs;
     assert.deepEqual(run, { runId: 'run', dueAt: 0, attempts: 0, meta: sampleRecord('run').meta });
-    assert.equal((await claimed(store, 'run')).attempts, 1);
+    assert.equal((await claimFor(store, 'run')).attempts, 1);
   }),
 
   dueStore('due runs are listed by their time and then by their ids, in pages (waiting 18)', async ({ store }) => {
     const now = await nowOf(store);
     const times = [3, 1, 2, 2, 1, 0].map((before) => Math.max(now - before * 1_000, 0));
     for (const [i, dueAt] of times.entries()) {
-      await store.due.leave(await owned(store, `run-${i}`), { dueAt, readUpTo: 0 });
+      await store.due.leave(await ownRun(store, `run-${i}`), { dueAt, readUpTo: 0 });
     }
     const expected = times
       .map((dueAt, i) => ({ dueAt, runId: `run-${i}` }))
@@ -111,25 +87,25 @@ export const dueCases: readonly Draft[] = [
     assert.equal((await store.due.list({ limit: 1 })).nextAt, undefined);
     await resting(store, 'on command');
     assert.equal((await store.due.list({ limit: 1 })).nextAt, undefined);
-    const dueAt = (await nowOf(store)) + LONG;
-    await store.due.leave(await owned(store, 'sooner'), { dueAt, readUpTo: 0 });
-    await store.due.leave(await owned(store, 'later'), { dueAt: dueAt + 5, readUpTo: 0 });
+    const dueAt = (await nowOf(store)) + LONG_MS;
+    await store.due.leave(await ownRun(store, 'sooner', { waiting: waitingForTime }), { dueAt, readUpTo: 0 });
+    await store.due.leave(await ownRun(store, 'later', { waiting: waitingForTime }), { dueAt: dueAt + 5, readUpTo: 0 });
     assert.equal((await store.due.list({ limit: 1 })).nextAt, dueAt);
   }),
 
   dueStore('a run with an unread command cannot leave, and nothing changes (waiting 16, 33)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run', { waiting: waitingForTime });
     await store.send('run', steer('a'));
     assert.equal(await store.due.leave(claim, { readUpTo: 0, attempts: 9 }), false);
-    assert.equal((await store.renew(claim, LONG)).attempts, 1);
+    assert.equal((await store.renew(claim, LONG_MS)).attempts, 1);
     assert.equal(await store.due.countResting(), 0);
-    assert.equal(await store.claim('run', 'another', LONG), null);
+    assert.equal(await store.claim('run', 'another', LONG_MS), null);
   }),
 
   dueStore(
     'a run leaves when it has read its commands, also those that it has acknowledged (waiting 16)',
     async ({ store }) => {
-      const claim = await owned(store, 'run');
+      const claim = await ownRun(store, 'run', { waiting: waitingForTime });
       await store.send('run', steer('a'));
       const [first] = await store.inbox({ owner: 'me' });
       await store.send('run', steer('b'));
@@ -146,7 +122,7 @@ export const dueCases: readonly Draft[] = [
   ),
 
   dueStore('a command makes a resting run due (waiting 18)', async ({ store }) => {
-    await resting(store, 'a', LONG);
+    await resting(store, 'a', LONG_MS);
     await resting(store, 'b');
     await store.send('a', steer('1'));
     await store.send('b', steer('1'));
@@ -159,7 +135,7 @@ export const dueCases: readonly Draft[] = [
     async ({ store }) => {
       await resting(store, 'run');
       await store.send('run', steer('1'));
-      const claim = await claimed(store, 'run');
+      const claim = await claimFor(store, 'run');
       assert.deepEqual(await due(store), []);
       await store.acknowledge(claim, ['1']);
       await store.release(claim);
@@ -168,15 +144,15 @@ export const dueCases: readonly Draft[] = [
   ),
 
   dueStore('a claim and a release leave a resting run as it is (waiting 18)', async ({ store }) => {
-    await resting(store, 'run', LONG);
-    await store.release(await claimed(store, 'run'), { attempts: 0 });
+    await resting(store, 'run', LONG_MS);
+    await store.release(await claimFor(store, 'run'), { attempts: 0 });
     assert.deepEqual(await due(store), []);
     assert.equal(await store.due.countResting(), 1);
   }),
 
   dueStore('an owner that lost its claim cannot leave (waiting 16, 18)', async ({ store }) => {
-    const lost = await owned(store, 'run');
-    const claim = await claimed(store, 'run');
+    const lost = await ownRun(store, 'run', { waiting: waitingForTime });
+    const claim = await claimFor(store, 'run');
     await refuses(store.due.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
     await store.delete('run', { claim });
     await refuses(store.due.leave(lost, { readUpTo: 0 }), 'LEASE_LOST');
@@ -184,14 +160,14 @@ export const dueCases: readonly Draft[] = [
   }),
 
   dueStore('a time that is no number is refused', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run', { waiting: waitingForTime });
     await assert.rejects(store.due.leave(claim, { dueAt: Number.NaN, readUpTo: 0 }), TypeError);
     assert.equal(await store.due.leave(claim, { dueAt: Number.POSITIVE_INFINITY, readUpTo: 0 }), true);
     assert.deepEqual(await due(store), []);
   }),
 
   dueStore('a deleted run rests no longer, and the next one of its id is due (waiting 18)', async ({ store }) => {
-    await resting(store, 'run', LONG);
+    await resting(store, 'run', LONG_MS);
     await store.delete('run');
     assert.equal(await store.due.countResting(), 0);
     await store.save(sampleRecord('run'));
@@ -202,8 +178,8 @@ export const dueCases: readonly Draft[] = [
     'a parked run is never due, and is due again when it is not parked any more (waiting 18)',
     async ({ store }) => {
       await store.save(sampleRecord('run', { parked }));
-      await resting(store, 'resting', LONG);
-      await store.save(sampleRecord('resting', { parked, waiting }));
+      await resting(store, 'resting', LONG_MS);
+      await store.save(sampleRecord('resting', { parked, waiting: waitingForTime }));
       await store.send('run', steer('a'));
       assert.deepEqual([await due(store), await store.due.countResting()], [[], 0]);
       assert.deepEqual(
@@ -215,7 +191,7 @@ export const dueCases: readonly Draft[] = [
       );
       await store.save(sampleRecord('run'));
       assert.deepEqual(await due(store), ['run']);
-      await store.save(sampleRecord('resting', { waiting }));
+      await store.save(sampleRecord('resting', { waiting: waitingForTime }));
       assert.deepEqual(await due(store), ['resting', 'run']);
     },
   ),
@@ -228,7 +204,7 @@ export const dueCases: readonly Draft[] = [
   }),
 
   dueStore('a run of a host machine is never due (waiting 26)', async ({ store }) => {
-    await store.release(await owned(store, 'run', { hosted: true }));
+    await store.release(await ownRun(store, 'run', { hosted: true }));
     await store.save(sampleRecord('unclaimed', { hosted: true }));
     assert.deepEqual(await due(store), []);
     assert.equal((await store.listInterrupted()).length, 2);
@@ -236,7 +212,7 @@ export const dueCases: readonly Draft[] = [
 
   dueStore('a record that its owner found damaged is never due (waiting 18)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    await store.release(await claimed(store, 'run'), { damage: 'its messages are missing' });
+    await store.release(await claimFor(store, 'run'), { damage: 'its messages are missing' });
     assert.deepEqual(await due(store), []);
   }),
 
@@ -255,14 +231,14 @@ export const dueCases: readonly Draft[] = [
   ),
 
   dueStore('a resting run that works again is due when its process dies (waiting 18)', async ({ store }) => {
-    await resting(store, 'saved', LONG);
-    const claim = await claimed(store, 'saved');
+    await resting(store, 'saved', LONG_MS);
+    const claim = await claimFor(store, 'saved');
     await store.save(sampleRecord('saved'), { claim });
     await store.release(claim);
     assert.deepEqual(await due(store), ['saved']);
     if (!isAppending(store)) return;
-    await resting(store, 'appended', LONG);
-    const second = await claimed(store, 'appended');
+    await resting(store, 'appended', LONG_MS);
+    const second = await claimFor(store, 'appended');
     await store.append(nextStep(sampleRecord('appended')).delta, { claim: second });
     await store.release(second);
     assert.deepEqual(await due(store), ['appended', 'saved']);
@@ -272,10 +248,10 @@ export const dueCases: readonly Draft[] = [
     'resting runs are listed only when they are asked for, with their waits (waiting 18, 22)',
     async ({ store }) => {
       await store.save(sampleRecord('working'));
-      await store.save(sampleRecord('just began to wait', { waiting }));
+      await store.save(sampleRecord('just began to wait', { waiting: waitingForTime }));
       await resting(store, 'on command');
-      const dueAt = (await nowOf(store)) + LONG;
-      await store.due.leave(await owned(store, 'later'), { dueAt, readUpTo: 0 });
+      const dueAt = (await nowOf(store)) + LONG_MS;
+      await store.due.leave(await ownRun(store, 'later', { waiting: waitingForTime }), { dueAt, readUpTo: 0 });
       const listed = await store.listInterrupted();
       assert.deepEqual(
         listed.map(({ runId, status }) => [runId, status]),
@@ -288,8 +264,8 @@ export const dueCases: readonly Draft[] = [
       assert.deepEqual(
         rest.map((run) => ('waits' in run ? [run.runId, run.status, run.dueAt, run.waits] : run)),
         [
-          ['later', 'waiting', dueAt, [timer]],
-          ['on command', 'waiting', undefined, [timer]],
+          ['later', 'waiting', dueAt, waitingForTime.waits],
+          ['on command', 'waiting', undefined, waitingForTime.waits],
         ],
       );
       const [, second] = await store.listInterrupted({
@@ -325,7 +301,7 @@ export const dueCases: readonly Draft[] = [
   dueStore(
     'answers and ended children are commands, and come back as they were sent (waiting 10, 23)',
     async ({ store }) => {
-      const claim = await owned(store, 'run');
+      const claim = await ownRun(store, 'run', { waiting: waitingForTime });
       const commands = [
         {
           ...{ id: 'a', kind: 'answer', waitId: 'w' },
@@ -346,20 +322,18 @@ export const dueCases: readonly Draft[] = [
     },
   ),
 
-  dueStore('in each order of leave and send the run is woken (waiting 33)', async ({ store, seed }) => {
-    const random = seededRandom(seed);
-    for (let i = 0; i < 100; i++) {
+  dueStore('in each order of leave and send the run is woken (waiting 33)', async ({ store }) => {
+    for (const [i, { isTurned, gap }] of [...orders, ...orders].entries()) {
       const runId = `run-${i}`;
-      const claim = await owned(store, runId);
-      const [leave, send] = random.shuffled([0, 1]);
+      const claim = await ownRun(store, runId, { waiting: waitingForTime });
       const asked: Promise<unknown>[] = [];
-      for (const step of [leave, send]) {
+      for (const step of isTurned ? [1, 0] : [0, 1]) {
         if (step === 0) asked[0] = store.due.leave(claim, { readUpTo: 0 });
         else asked[1] = store.send(runId, steer('a'));
-        for (let turns = random.below(4); turns > 0; turns--) await null;
+        for (let turns = gap; turns > 0; turns--) await null;
       }
       const [hasLeft] = await Promise.all(asked);
-      if (hasLeft === true) assert.ok((await due(store)).includes(runId), `${runId} sleeps, seed ${seed}`);
+      if (hasLeft === true) assert.ok((await due(store)).includes(runId), `${runId} sleeps, order ${i}`);
       else assert.equal((await store.inbox({ runId })).length, 1);
       await store.delete(runId, hasLeft === true ? {} : { claim });
     }
@@ -368,7 +342,7 @@ export const dueCases: readonly Draft[] = [
   dueStore(
     'what is due, and what rests, is the same for another process (waiting 18)',
     async ({ store, reopen }) => {
-      await resting(store, 'later', LONG);
+      await resting(store, 'later', LONG_MS);
       await store.save(sampleRecord('now'));
       const other = await reopen();
       assert.deepEqual([await due(other), await other.due.countResting()], [['now'], 1]);

@@ -1,54 +1,31 @@
 import assert from 'node:assert/strict';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import type { RestingStore, TakeDueOptions } from '../../store/due-port.ts';
-import type { Claim } from '../../store/port.ts';
+import type { RestingStore } from '../../store/due-port.ts';
 import type { Draft } from './case.ts';
-import { takingStore } from './case.ts';
-import { sampleRecord } from './records.ts';
+import { dueStore } from './case.ts';
+import { claimFor, LONG_MS, sampleRecord, takeIds, takeRuns, waitingForTime } from './records.ts';
 
-/** Longer than any case takes. */
-const LONG = 600_000;
-
-const waiting: NonNullable<RunCheckpoint['waiting']> = {
-  waits: [{ id: 'w', kind: 'timer', createdAt: 1, step: 1 }],
-  settled: [],
-};
-
-async function take(store: RestingStore, wish: Partial<TakeDueOptions> = {}) {
-  return (await store.due.take({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
-}
-
-const takeIds = async (store: RestingStore, wish: Partial<TakeDueOptions> = {}) =>
-  (await take(store, wish)).map(({ runId }) => runId).sort();
-
-const listedIds = async (store: RestingStore, status?: 'waiting') =>
+const listIds = async (store: RestingStore, status?: 'waiting') =>
   (await store.listInterrupted(status ? { status } : {})).map(({ runId }) => runId).sort();
 
-async function claimed(store: RestingStore, runId: string): Promise<Claim> {
-  const claim = await store.claim(runId, 'me', LONG);
-  assert(claim);
-  return claim;
-}
-
 /** A run that its process leaves for a time. @returns its claim */
-async function left(
+async function leaveFor(
   store: RestingStore,
   runId: string,
-  { inMs = LONG, ...how }: { readonly inMs?: number; readonly givenBack?: true; readonly fields?: object },
+  { inMs = LONG_MS, ...how }: { readonly inMs?: number; readonly givenBack?: true; readonly fields?: object },
 ): Promise<void> {
   const { fields, ...options } = how;
   await store.save(sampleRecord(runId, fields));
-  const claim = await claimed(store, runId);
+  const claim = await claimFor(store, runId);
   const dueAt = Math.floor((await store.due.list({ limit: 1 })).now) + inMs;
   assert.equal(await store.due.leave(claim, { dueAt, readUpTo: 0, attempts: 0, ...options }), true);
 }
 
 /** Cases of runs that are named, and of runs that a process gives back because it cannot continue them. */
 export const giveBackCases: readonly Draft[] = [
-  takingStore('due.take takes only runs that it names, up to its limit (engine 16)', async ({ store }) => {
+  dueStore('due.take takes only runs that it names, up to its limit (engine 16)', async ({ store }) => {
     for (const runId of ['a', 'b', 'c', 'd', 'held']) await store.save(sampleRecord(runId));
     await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
-    await claimed(store, 'held');
+    await claimFor(store, 'held');
     assert.deepEqual(await takeIds(store, { runIds: [] }), []);
     const runIds = ['c', 'b', 'gone', 'held', 'parked'];
     const one = await takeIds(store, { runIds, limit: 1 });
@@ -56,10 +33,10 @@ export const giveBackCases: readonly Draft[] = [
     assert.deepEqual([...one, ...(await takeIds(store, { runIds }))].sort(), ['b', 'c']);
     assert.deepEqual(await takeIds(store, { runIds }), []);
     assert.deepEqual(await takeIds(store), ['a', 'd']);
-    await assert.rejects(take(store, { runIds: Array.from({ length: 1_001 }, (_, i) => `run-${i}`) }), TypeError);
+    await assert.rejects(takeRuns(store, { runIds: Array.from({ length: 1_001 }, (_, i) => `run-${i}`) }), TypeError);
   }),
 
-  takingStore('two calls that name the same runs get different ones (engine 16)', async ({ store }) => {
+  dueStore('two calls that name the same runs get different ones (engine 16)', async ({ store }) => {
     const runIds = Array.from({ length: 20 }, (_, i) => `run-${i}`);
     await Promise.all(runIds.map((runId) => store.save(sampleRecord(runId))));
     const wishes = ['me', 'you', 'they'].map((owner) => takeIds(store, { owner, runIds, limit: 10 }));
@@ -67,15 +44,15 @@ export const giveBackCases: readonly Draft[] = [
     assert.deepEqual([...taken, ...(await takeIds(store, { runIds }))].sort(), [...runIds].sort());
   }),
 
-  takingStore(
+  dueStore(
     'a run that was given back is listed as interrupted meanwhile, and does not rest (engine 19)',
     async ({ store, reopen }) => {
-      await left(store, 'back', { givenBack: true });
-      await left(store, 'waits, back', { givenBack: true, fields: { waiting } });
-      await left(store, 'rests', { fields: { waiting } });
+      await leaveFor(store, 'back', { givenBack: true });
+      await leaveFor(store, 'waits, back', { givenBack: true, fields: { waiting: waitingForTime } });
+      await leaveFor(store, 'rests', { fields: { waiting: waitingForTime } });
       for (const opened of [store, await reopen()]) {
-        assert.deepEqual(await listedIds(opened), ['back', 'waits, back']);
-        assert.deepEqual(await listedIds(opened, 'waiting'), ['rests']);
+        assert.deepEqual(await listIds(opened), ['back', 'waits, back']);
+        assert.deepEqual(await listIds(opened, 'waiting'), ['rests']);
         assert.equal(await opened.due.countResting(), 1);
         assert.deepEqual(await takeIds(opened), []);
         assert.deepEqual((await opened.due.list({ limit: 10 })).runs, []);
@@ -87,12 +64,12 @@ export const giveBackCases: readonly Draft[] = [
     'reopen',
   ),
 
-  takingStore(
+  dueStore(
     'a run that was given back is taken before its time by its name, not one that rests (engine 19)',
     async ({ store }) => {
-      await left(store, 'back', { givenBack: true });
-      await left(store, 'rests', { fields: { waiting } });
-      const [taken, ...others] = await take(store, { runIds: ['back', 'rests'] });
+      await leaveFor(store, 'back', { givenBack: true });
+      await leaveFor(store, 'rests', { fields: { waiting: waitingForTime } });
+      const [taken, ...others] = await takeRuns(store, { runIds: ['back', 'rests'] });
       assert(taken);
       assert.deepEqual([taken.runId, taken.attempts, others.length], ['back', 1, 0]);
       await store.release(taken, { attempts: 0 });
@@ -103,10 +80,10 @@ export const giveBackCases: readonly Draft[] = [
     },
   ),
 
-  takingStore('a run that was given back is due when its pause is over (engine 19)', async ({ store }) => {
-    await left(store, 'back', { givenBack: true, inMs: 30 });
-    await left(store, 'at once', { givenBack: true, inMs: -1 });
-    const { nextAt = 0, now } = await store.due.take({ owner: 'me', ttlMs: LONG, limit: 0 });
+  dueStore('a run that was given back is due when its pause is over (engine 19)', async ({ store }) => {
+    await leaveFor(store, 'back', { givenBack: true, inMs: 30 });
+    await leaveFor(store, 'at once', { givenBack: true, inMs: -1 });
+    const { nextAt = 0, now } = await store.due.take({ owner: 'me', ttlMs: LONG_MS, limit: 0 });
     assert.ok(nextAt <= now + 31, String(nextAt - now));
     const taken: string[] = [];
     for (let looks = 0; looks < 1_000 && taken.length < 2; looks++) {

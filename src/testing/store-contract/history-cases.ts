@@ -1,31 +1,23 @@
 import assert from 'node:assert/strict';
-import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { KeptRun } from '../../record/kept-run.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { isAppending, isDue, isEvents } from '../../store/capabilities.ts';
 import type { EndOptions, KeepingStore } from '../../store/history-port.ts';
-import type { Claim } from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
-import { nextStep, sampleMeta, sampleOutcome, sampleRecord, userMessage } from './records.ts';
+import {
+  claimFor,
+  LONG_MS,
+  nextStep,
+  ownRun,
+  sampleMeta,
+  sampleOutcome,
+  sampleRecord,
+  userMessage,
+} from './records.ts';
 
-/** Longer than any case takes. */
-const LONG = 600_000;
 /** The year 2100: later than any clock of a test. */
 const LATER = 4_102_444_800_000;
-
-async function claimed(store: KeepingStore, runId: string, by = 'me'): Promise<Claim> {
-  const claim = await store.claim(runId, by, LONG);
-  assert(claim);
-  return claim;
-}
-
-/** A run with a record, and its owner's claim. */
-async function owned(store: KeepingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
-  const claim = await claimed(store, runId);
-  await store.save(sampleRecord(runId, fields), { claim });
-  return claim;
-}
 
 function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
   return {
@@ -35,8 +27,8 @@ function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
 }
 
 /** A run that has ended, and whose record is kept. */
-async function ended(store: KeepingStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
-  await store.history.end(await owned(store, runId), end);
+async function end(store: KeepingStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
+  await store.history.end(await ownRun(store, runId), end);
 }
 
 /** A kept event. */
@@ -49,14 +41,14 @@ const sampleError = { name: 'Error', code: 'RUN_PANIC', message: 'no' };
 
 const idsOf = (runs: readonly KeptRun[]) => runs.map(({ runId }) => runId);
 
-async function listed(store: KeepingStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
+async function listIds(store: KeepingStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
   return idsOf(await store.history.list({ limit: 1_000, ...filter })).sort();
 }
 
 /** The cases of the store contract about the records of runs that ended. */
 export const historyCases: readonly Draft[] = [
   historyStore('a run that ended is kept, and is no run to recover (web 16)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     const record = await store.load('run');
     await store.history.end(claim, endOf('run'));
     assert.equal(await store.load('run'), null);
@@ -69,16 +61,16 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('its outcome is kept by the same commit, as long as it should be (web 16)', async ({ store }) => {
-    await ended(store, 'as the record');
+    await end(store, 'as the record');
     assert.deepEqual(await store.outcome('as the record'), endOf('as the record').outcome);
-    await ended(store, 'never', { ...endOf('never'), outcomeUntil: 0 });
+    await end(store, 'never', { ...endOf('never'), outcomeUntil: 0 });
     assert.equal(await store.outcome('never'), null);
     assert(await store.load('never', { ended: true }));
   }),
 
   historyStore('the messages that steps appended are kept too (web 16)', async ({ store }) => {
     if (!isAppending(store)) return;
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     const step = nextStep(sampleRecord('run'), [userMessage('one more')]);
     await store.append(step.delta, { claim });
     await store.history.end(claim, endOf('run'));
@@ -86,7 +78,7 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('an end that is repeated changes nothing: its answer may be lost (web 16)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     await store.history.end(claim, endOf('run'));
     const before = await store.history.list({ limit: 10 });
     await store.history.end(claim, { ...endOf('run', { output: 'another' }), keepUntil: LATER + 1 });
@@ -96,37 +88,37 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('an end without a kept outcome can be repeated too (web 16)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     for (let i = 0; i < 2; i++) await store.history.end(claim, { ...endOf('run'), outcomeUntil: 0 });
-    assert.deepEqual(await listed(store), ['run']);
+    assert.deepEqual(await listIds(store), ['run']);
   }),
 
   historyStore('only the owner of a run ends it (web 16)', async ({ store }) => {
-    const lost = await owned(store, 'run');
-    const claim = await claimed(store, 'run');
+    const lost = await ownRun(store, 'run');
+    const claim = await claimFor(store, 'run');
     await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
     assert(await store.load('run'));
     assert.equal(await store.outcome('run'), null);
-    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(await listIds(store), []);
     await store.history.end(claim, endOf('run'));
     await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
     await refuses(store.history.end({ ...claim, runId: 'nobody' }, endOf('nobody')), 'LEASE_LOST');
   }),
 
   historyStore('a run that recorded nothing leaves its outcome only (web 16)', async ({ store }) => {
-    const claim = await claimed(store, 'run');
+    const claim = await claimFor(store, 'run');
     await store.history.end(claim, endOf('run'));
     assert(await store.outcome('run'));
-    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(await listIds(store), []);
     assert.equal(await store.load('run', { ended: true }), null);
-    assert(await store.claim('run', 'another', LONG), 'its claim is gone');
+    assert(await store.claim('run', 'another', LONG_MS), 'its claim is gone');
   }),
 
   historyStore('a run that ended cannot be written, sent to, or waited for (web 16)', async ({ store }) => {
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     await store.history.end(claim, endOf('run'));
     await refuses(store.save(sampleRecord('run'), { claim }), 'LEASE_LOST');
-    await refuses(store.renew(claim, LONG), 'LEASE_LOST');
+    await refuses(store.renew(claim, LONG_MS), 'LEASE_LOST');
     if (isDue(store)) {
       await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'RUN_NOT_FOUND');
       await refuses(store.due.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
@@ -140,7 +132,7 @@ export const historyCases: readonly Draft[] = [
 
   historyStore('its commands and its waits go with its end (web 16)', async ({ store }) => {
     if (!isDue(store)) return;
-    const claim = await owned(store, 'run');
+    const claim = await ownRun(store, 'run');
     await store.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
     const topic = 'a'.repeat(64);
     if (isEvents(store)) await store.expect(claim, { waitId: 'w', topic });
@@ -151,15 +143,15 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('a new run takes the id of one that ended, and replaces it (web 16)', async ({ store }) => {
-    await ended(store, 'run');
-    const claim = await claimed(store, 'run', 'another');
+    await end(store, 'run');
+    const claim = await claimFor(store, 'run', { owner: 'another' });
     assert.equal(claim.attempts, 1);
     assert(await store.load('run', { ended: true }), 'a claim alone replaces nothing');
     const next = sampleRecord('run', { messages: [userMessage('new')] });
     await store.save(next, { claim });
     assert.deepEqual(await store.load('run'), next);
     assert.deepEqual(await store.load('run', { ended: true }), next);
-    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(await listIds(store), []);
     assert.deepEqual(idsOf((await store.listInterrupted()) as never), ['run']);
     if (isDue(store)) {
       await store.release(claim);
@@ -168,26 +160,26 @@ export const historyCases: readonly Draft[] = [
         ['run'],
       );
     }
-    await ended(store, 'run');
-    assert.deepEqual(await listed(store), ['run']);
+    await end(store, 'run');
+    assert.deepEqual(await listIds(store), ['run']);
   }),
 
   historyStore('the epoch of a run continues after its end (web 16)', async ({ store }) => {
     for (const outcomeUntil of [LATER, 0]) {
       const runId = `run ${outcomeUntil}`;
-      await store.release(await claimed(store, runId));
-      const claim = await owned(store, runId);
+      await store.release(await claimFor(store, runId));
+      const claim = await ownRun(store, runId);
       await store.history.end(claim, { ...endOf(runId), outcomeUntil });
-      const next = await claimed(store, runId);
+      const next = await claimFor(store, runId);
       assert(next.epoch > claim.epoch);
       await refuses(store.history.end(claim, endOf(runId)), 'LEASE_LOST');
     }
   }),
 
   historyStore('a record whose time is over is gone (web 16)', async ({ store }) => {
-    await ended(store, 'run', { ...endOf('run'), keepUntil: 0 });
+    await end(store, 'run', { ...endOf('run'), keepUntil: 0 });
     assert.equal(await store.load('run', { ended: true }), null);
-    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(await listIds(store), []);
     assert.equal(await store.outcome('run'), null);
     await store.save(sampleRecord('run'));
     assert.deepEqual(await store.load('run'), sampleRecord('run'));
@@ -196,9 +188,9 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('a record is kept without an end of its time (web 16)', async ({ store }) => {
-    await ended(store, 'run', { ...endOf('run'), keepUntil: Number.POSITIVE_INFINITY });
+    await end(store, 'run', { ...endOf('run'), keepUntil: Number.POSITIVE_INFINITY });
     assert(await store.load('run', { ended: true }));
-    assert.deepEqual(await listed(store), ['run']);
+    assert.deepEqual(await listIds(store), ['run']);
   }),
 
   historyStore('the list says whose each run was, and how it ended (web 16)', async ({ store }) => {
@@ -212,7 +204,7 @@ export const historyCases: readonly Draft[] = [
       ...sampleOutcome('run', { spend: { tokens: 15, usd: 0.5, seconds: 2 } }, { status: 'error', error }),
       run,
     };
-    await ended(store, 'run', { ...endOf('run'), outcome });
+    await end(store, 'run', { ...endOf('run'), outcome });
     const [line] = await store.history.list({ limit: 10 });
     assert(line && line.status !== 'quarantined');
     const { endedAt, spend, ...rest } = line;
@@ -225,7 +217,7 @@ export const historyCases: readonly Draft[] = [
   historyStore('the newest end comes first, page by page (web 16)', async ({ store }) => {
     const ids = Array.from({ length: 7 }, (_, i) => `run-${(i * 3) % 7}`);
     for (const runId of ids) {
-      await ended(store, runId);
+      await end(store, runId);
       // Ends of one millisecond are in the order of their ids.
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -248,7 +240,7 @@ export const historyCases: readonly Draft[] = [
 
   historyStore('ends of one moment are all listed, each once (web 16)', async ({ store }) => {
     const ids = Array.from({ length: 20 }, (_, i) => `run-${i}`);
-    const claims = await Promise.all(ids.map((runId) => owned(store, runId)));
+    const claims = await Promise.all(ids.map((runId) => ownRun(store, runId)));
     await Promise.all(claims.map((claim) => store.history.end(claim, endOf(claim.runId))));
     const found: string[] = [];
     for (let page = await store.history.list({ limit: 3 }); page.length > 0; ) {
@@ -270,25 +262,25 @@ export const historyCases: readonly Draft[] = [
       ['empty', 'a', ''],
     ];
     for (const [runId, agentId, callerId] of runs) {
-      await ended(store, runId, endOf(runId, { run: { meta: { ...sampleMeta(runId), agentId, callerId } } }));
+      await end(store, runId, endOf(runId, { run: { meta: { ...sampleMeta(runId), agentId, callerId } } }));
     }
-    assert.deepEqual(await listed(store, { agentId: 'a' }), ['a1', 'a2', 'empty']);
-    assert.deepEqual(await listed(store, { callerId: '1' }), ['a1', 'b1']);
-    assert.deepEqual(await listed(store, { agentId: 'a', callerId: '1' }), ['a1']);
-    assert.deepEqual(await listed(store, { agentId: hostile, callerId: hostile }), ['hostile']);
-    assert.deepEqual(await listed(store, { callerId: '' }), ['empty']);
-    assert.deepEqual(await listed(store, { agentId: 'nobody' }), []);
+    assert.deepEqual(await listIds(store, { agentId: 'a' }), ['a1', 'a2', 'empty']);
+    assert.deepEqual(await listIds(store, { callerId: '1' }), ['a1', 'b1']);
+    assert.deepEqual(await listIds(store, { agentId: 'a', callerId: '1' }), ['a1']);
+    assert.deepEqual(await listIds(store, { agentId: hostile, callerId: hostile }), ['hostile']);
+    assert.deepEqual(await listIds(store, { callerId: '' }), ['empty']);
+    assert.deepEqual(await listIds(store, { agentId: 'nobody' }), []);
     assert.equal((await store.history.list({ limit: 1, agentId: 'a' })).length, 1);
   }),
 
   historyStore('erase removes all of a run that ended (web 16)', async ({ store }) => {
-    await ended(store, 'run');
-    await ended(store, 'other');
+    await end(store, 'run');
+    await end(store, 'other');
     await store.history.erase('run');
     assert.equal(await store.load('run', { ended: true }), null);
     assert.equal(await store.outcome('run'), null);
-    assert.deepEqual(await listed(store), ['other']);
-    assert.equal((await claimed(store, 'run')).epoch, 1);
+    assert.deepEqual(await listIds(store), ['other']);
+    assert.equal((await claimFor(store, 'run')).epoch, 1);
     await store.keepOutcome('outcome only', sampleOutcome('outcome only'), LATER);
     await store.history.erase('outcome only');
     assert.equal(await store.outcome('outcome only'), null);
@@ -297,37 +289,37 @@ export const historyCases: readonly Draft[] = [
   }),
 
   historyStore('a run that has not ended is not erased (web 16)', async ({ store }) => {
-    const claim = await owned(store, 'live');
-    await claimed(store, 'only claimed');
+    const claim = await ownRun(store, 'live');
+    await claimFor(store, 'only claimed');
     await refuses(store.history.erase('live'), 'RUN_OWNED_ELSEWHERE');
     await refuses(store.history.erase('only claimed'), 'RUN_OWNED_ELSEWHERE');
     await store.release(claim);
     await refuses(store.history.erase('live'), 'RUN_NOT_ENDED');
     assert(await store.load('live'));
-    await ended(store, 'again');
-    const next = await claimed(store, 'again');
+    await end(store, 'again');
+    const next = await claimFor(store, 'again');
     await refuses(store.history.erase('again'), 'RUN_OWNED_ELSEWHERE');
     await store.release(next);
     await store.history.erase('again');
-    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(await listIds(store), []);
   }),
 
   historyStore(
     'what is kept of a run that ended is the same for another process (web 16)',
     async ({ store, reopen }) => {
-      await ended(store, 'run');
-      await ended(store, 'gone');
+      await end(store, 'run');
+      await end(store, 'gone');
       await store.history.erase('gone');
       const other = await reopen();
       assert.deepEqual(await other.history.list({ limit: 10 }), await store.history.list({ limit: 10 }));
-      assert.deepEqual(await listed(other), ['run']);
+      assert.deepEqual(await listIds(other), ['run']);
       assert.equal(await other.load('run'), null);
       assert.deepEqual(await other.load('run', { ended: true }), await store.load('run', { ended: true }));
       assert.deepEqual(await other.listInterrupted(), []);
-      const claim = await other.claim('run', 'another', LONG);
+      const claim = await other.claim('run', 'another', LONG_MS);
       assert(claim);
       await other.save(sampleRecord('run'), { claim });
-      assert.deepEqual(await listed(store), []);
+      assert.deepEqual(await listIds(store), []);
       assert(await store.load('run'));
     },
     'reopen',
@@ -339,36 +331,36 @@ export const historyCases: readonly Draft[] = [
       const { journal } = store;
       if (!journal) return;
       const places = async () => (await journal.read('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
-      const begun = async () => {
-        const claim = await owned(store, 'run');
+      const begin = async () => {
+        const claim = await ownRun(store, 'run');
         await journal.publish('run', [entry(1), entry(2)], { claim });
         return claim;
       };
-      await store.history.end(await begun(), endOf('run'));
+      await store.history.end(await begin(), endOf('run'));
       assert.deepEqual(await places(), [1, 2]);
       // A start of a new run that records nothing.
-      await store.delete('run', { claim: await claimed(store, 'run') });
+      await store.delete('run', { claim: await claimFor(store, 'run') });
       assert.deepEqual(await places(), [1, 2]);
-      const claim = await owned(store, 'run');
+      const claim = await ownRun(store, 'run');
       assert.deepEqual(await places(), []);
       await journal.publish('run', [entry(3)], { claim });
       await store.history.end(claim, endOf('run'));
-      const again = await claimed(store, 'run');
+      const again = await claimFor(store, 'run');
       await store.save(sampleRecord('run'), { claim: again, reopens: true, events: { entries: [entry(4)] } });
       assert.deepEqual(await places(), [3, 4]);
       await store.history.end(again, endOf('run'));
       await store.history.erase('run');
       assert.equal(await places(), null);
-      await store.history.end(await begun(), { ...endOf('run'), keepUntil: 0 });
+      await store.history.end(await begin(), { ...endOf('run'), keepUntil: 0 });
       assert.equal(await places(), null);
     },
   ),
 
   historyStore('expired records are counted, and removed on demand (web 16)', async ({ store }) => {
-    await ended(store, 'kept');
+    await end(store, 'kept');
     assert.equal(await store.history.forget({ dryRun: true }), 0);
     assert.equal(await store.history.forget(), 0);
-    assert.deepEqual(await listed(store), ['kept']);
+    assert.deepEqual(await listIds(store), ['kept']);
   }),
 
   historyStore('the totals of a day count each end once, and stay when its runs are erased', async ({ store }) => {
@@ -379,11 +371,11 @@ export const historyCases: readonly Draft[] = [
       return { ...endOf(runId, { run, usage, spend, iterations: 6, ...of }), isCounted: true };
     };
     const day = (at: string) => Date.parse(at);
-    const claim = await owned(store, 'a');
+    const claim = await ownRun(store, 'a');
     for (let i = 0; i < 2; i++) await store.history.end(claim, counted('a', day('2026-11-22T00:00:00Z')));
-    await ended(store, 'b', counted('b', day('2026-11-22T23:59:59Z')));
-    await ended(store, 'c', counted('c', day('2026-11-21T23:59:59Z'), { status: 'killed', error: sampleError }));
-    await ended(store, 'not counted');
+    await end(store, 'b', counted('b', day('2026-11-22T23:59:59Z')));
+    await end(store, 'c', counted('c', day('2026-11-21T23:59:59Z'), { status: 'killed', error: sampleError }));
+    await end(store, 'not counted');
     for (const runId of ['a', 'b', 'c']) await store.history.erase(runId);
     await store.history.forget();
     const [first, second, ...others] = await store.history.totals();

@@ -4,9 +4,7 @@ import type { JournalEntry } from '../../run/journal/entry.ts';
 import { isAppending } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { type Draft, type JournalingStore, journalStore, refusedId, refuses } from './case.ts';
-import { nextStep, sampleRecord, userMessage } from './records.ts';
-
-const LONG = 600_000;
+import { LONG_MS, nextStep, sampleRecord, userMessage } from './records.ts';
 
 function entry(place: number, body: RunEventBody, more: Partial<JournalEntry> = {}): JournalEntry {
   return { place, keep: 'kept', event: { ...body, runId: 'run', seq: place, at: 7 }, ...more };
@@ -22,8 +20,8 @@ const piece = (place: number, text = `piece ${place}`): JournalEntry =>
 type Given = Parameters<JournalingStore['journal']['publish']>;
 const publish = ({ journal }: JournalingStore, ...given: Given) => journal.publish(...given);
 
-async function begun(store: JournalingStore, runId = 'run'): Promise<Claim> {
-  const claim = await store.claim(runId, 'me', LONG);
+async function begin(store: JournalingStore, runId = 'run'): Promise<Claim> {
+  const claim = await store.claim(runId, 'me', LONG_MS);
   assert(claim);
   await store.save(sampleRecord(runId), { claim });
   return claim;
@@ -65,7 +63,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'entries that are published come back as they were, in the order of places (web 1, 2)',
     async ({ store }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       const entries = [parked(3), piece(4), piece(5, '\ud83d\ude00\u2028"')];
       await publish(store, 'run', entries.slice(0, 2), { claim });
       await publish(store, 'run', entries.slice(2), { claim });
@@ -78,19 +76,19 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('a run without a record has no journal (web 8)', async ({ store }) => {
     assert.equal(await placesOf(store), null);
-    const claim = await begun(store);
+    const claim = await begin(store);
     assert.deepEqual(await placesOf(store), []);
     for (let place = 1; place <= 30; place++) await publish(store, 'run', [parked(place), piece(place)], { claim });
     await store.delete('run', { claim });
     assert.equal(await placesOf(store), null);
-    await begun(store);
+    await begin(store);
     assert.deepEqual(await placesOf(store), []);
   }),
 
   journalStore('an entry is published only by the newest claim (web 7)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await store.release(claim);
-    const next = await store.claim('run', 'another', LONG);
+    const next = await store.claim('run', 'another', LONG_MS);
     assert(next);
     await refuses(publish(store, 'run', [parked(1)], { claim }), 'LEASE_LOST');
     await publish(store, 'run', [parked(2)], { claim: next });
@@ -98,7 +96,7 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('a save and an append bring events with them, and delete passing ones (web 1, 4)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await publish(store, 'run', [piece(1), piece(2), parked(3)], { claim });
     await publish(store, 'run', [piece(4)], { claim });
     const record = await store.load('run');
@@ -109,15 +107,15 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('a write that is refused brings no events with it (web 1, 7)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await store.release(claim);
-    await store.claim('run', 'another', LONG);
+    await store.claim('run', 'another', LONG_MS);
     await refuses(store.save(sampleRecord('run'), { claim, events: { entries: [parked(1)] } }), 'LEASE_LOST');
     assert.deepEqual(await placesOf(store), []);
   }),
 
   journalStore('entries that are written twice come once (web 1)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await publish(store, 'run', [parked(1), parked(2)], { claim });
     await publish(store, 'run', [parked(1), parked(2), parked(3)], { claim });
     await publish(store, 'run', [parked(1), parked(2)], { claim });
@@ -125,7 +123,7 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('a journal is read in pages (web 6)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     for (let place = 1; place <= 20; place++)
       await publish(store, 'run', [place % 3 === 0 ? piece(place) : parked(place)], { claim });
     const entries = await read(store, 3);
@@ -136,7 +134,7 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('the content of an event comes from the record (web 1)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     const record = await store.load('run');
     assert(record);
     const call = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'look', input: { at: 'é' } };
@@ -167,7 +165,7 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('a run keeps its journal over appends and replaced records (web 1)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await publish(store, 'run', [parked(1)], { claim });
     const record = await store.load('run');
     assert(record);
@@ -180,7 +178,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'the entries of a save outlive it, and are read in another process (web 1, 6)',
     async ({ store, reopen }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       const record = await store.load('run');
       assert(record);
       await store.save({ ...record, revision: 2 }, { claim, events: { entries: [parked(1), parked(2)] } });
@@ -201,7 +199,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'each append takes the passing entries of its step away, and leaves the kept ones (web 4)',
     async ({ store }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       let record = await store.load('run');
       assert(record);
       const kept: number[] = [];
@@ -222,7 +220,7 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('an append that is sent again adds its events once (web 1)', async ({ store }) => {
     if (!isAppending(store)) return;
-    const claim = await begun(store as JournalingStore);
+    const claim = await begin(store as JournalingStore);
     const record = await store.load('run');
     assert(record);
     const events = { entries: [parked(1), parked(2)] };
@@ -233,7 +231,7 @@ export const journalCases: readonly Draft[] = [
   }),
 
   journalStore('a claim that was released or never given publishes nothing (web 7)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     await refuses(publish(store, 'run', [parked(1)], { claim: { ...claim, epoch: claim.epoch + 1 } }), 'LEASE_LOST');
     await refuses(publish(store, 'run', [parked(1)], { claim: { ...claim, owner: 'another' } }), 'LEASE_LOST');
     await store.release(claim);
@@ -245,9 +243,9 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'of two processes that publish at once only the owner reaches readers (web 7, 36)',
     async ({ store }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       await store.release(claim);
-      const next = await store.claim('run', 'another', LONG);
+      const next = await store.claim('run', 'another', LONG_MS);
       assert(next);
       const [zombie, owner] = await Promise.allSettled([
         publish(store, 'run', [parked(1)], { claim }),
@@ -260,7 +258,7 @@ export const journalCases: readonly Draft[] = [
   ),
 
   journalStore('a publish whose signal is aborted changes nothing (web 2)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     const signal = AbortSignal.abort(new Error('no more'));
     await assert.rejects(publish(store, 'run', [parked(1)], { claim, signal }), /no more/);
     await publish(store, 'run', [parked(2)], { claim });
@@ -270,7 +268,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'a claimed run without a record has no journal, and what it publishes is lost (web 8)',
     async ({ store }) => {
-      const claim = await store.claim('run', 'me', LONG);
+      const claim = await store.claim('run', 'me', LONG_MS);
       assert(claim);
       await publish(store, 'run', [parked(1)], { claim });
       assert.equal(await placesOf(store), null);
@@ -280,7 +278,7 @@ export const journalCases: readonly Draft[] = [
   ),
 
   journalStore('each run has its own journal, however its id is spelled (web 1)', async ({ store }) => {
-    const claims = await Promise.all(['run', ...hostileIds].map((runId) => begun(store, runId).catch(refusedId)));
+    const claims = await Promise.all(['run', ...hostileIds].map((runId) => begin(store, runId).catch(refusedId)));
     const taken = claims.filter((claim) => claim !== null);
     for (const [i, claim] of taken.entries()) {
       const { runId } = claim;
@@ -299,7 +297,7 @@ export const journalCases: readonly Draft[] = [
 
   journalStore('many runs publish and are read at the same time (web 7)', async ({ store }) => {
     const ids = Array.from({ length: 100 }, (_, i) => `run-${i}`);
-    const claims = await Promise.all(ids.map((runId) => begun(store, runId)));
+    const claims = await Promise.all(ids.map((runId) => begin(store, runId)));
     await Promise.all(
       claims.map((claim, i) => publish(store, claim.runId, i % 2 === 0 ? [piece(i + 1)] : [parked(i + 1)], { claim })),
     );
@@ -310,7 +308,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'a reader never sees an entry before an earlier one: saves and publishes keep their order (web 1, 6)',
     async ({ store }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       const first = await store.load('run');
       assert(first && isAppending(store));
       let record = first;
@@ -344,7 +342,7 @@ export const journalCases: readonly Draft[] = [
   ),
 
   journalStore('entries of any size and text are read whole, in pages (web 6)', async ({ store }) => {
-    const claim = await begun(store);
+    const claim = await begin(store);
     const texts = ['', '\ud800', '\u0000', 'x'.repeat(1_500_000), '\n'.repeat(2_000), '{"a":', '😀'.repeat(100_000)];
     const entries = texts.map((text, i) => piece(i + 1, text));
     for (const each of entries) await publish(store, 'run', [each], { claim });
@@ -355,7 +353,7 @@ export const journalCases: readonly Draft[] = [
   journalStore(
     'content is read from one state of a record, however often it changes meanwhile (web 1)',
     async ({ store }) => {
-      const claim = await begun(store);
+      const claim = await begin(store);
       const first = await store.load('run');
       assert(first);
       const said = (n: number) => ({

@@ -1,9 +1,12 @@
+import assert from 'node:assert/strict';
 import { RECORD_VERSION, type RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../../record/delta.ts';
 import { rowsOf } from '../../run/field-rows.ts';
 import type { RunEnd } from '../../run/outcome.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { EndedFacts, RunOutcome } from '../../run/result.ts';
+import type { RestingStore, TakeDueOptions, TakenRun } from '../../store/due-port.ts';
+import type { Claim, ClaimOptions, OwningStore } from '../../store/port.ts';
 import type { Message } from '../../values/message.ts';
 import { noUsage } from '../../values/usage.ts';
 
@@ -143,4 +146,47 @@ export function fullRecord(runId: string): RunCheckpoint {
     inputs: { ticket: 7, nested: { list: [1, null, 'x'] } },
     images: [{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'aGVsbG8=' } }],
   };
+}
+
+/** A claim that outlives a case, ms. */
+export const LONG_MS = 600_000;
+
+/** A run that waits for a time. */
+export const waitingForTime: NonNullable<RunCheckpoint['waiting']> = {
+  waits: [{ id: 'w', kind: 'timer', createdAt: 1, step: 1 }],
+  settled: [],
+};
+
+/** Claims a run that no process has. */
+export async function claimFor(store: OwningStore, runId: string, by: ClaimBy = {}): Promise<Claim> {
+  const { owner = 'me', ...options } = by;
+  const claim = await store.claim(runId, owner, LONG_MS, options);
+  assert(claim, `${owner} should have got ${runId}`);
+  return claim;
+}
+
+interface ClaimBy extends ClaimOptions {
+  readonly owner?: string;
+}
+
+/** Saves a first record under a new claim. */
+export async function ownRun(store: OwningStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
+  const claim = await claimFor(store, runId);
+  await store.save(sampleRecord(runId, fields), { claim });
+  return claim;
+}
+
+/** The clock of the store, ms. */
+export async function nowOf(store: RestingStore): Promise<number> {
+  return Math.floor((await store.due.list({ limit: 1 })).now);
+}
+
+/** Takes due runs, 1,000 at most. */
+export async function takeRuns(store: RestingStore, wish: Partial<TakeDueOptions> = {}): Promise<readonly TakenRun[]> {
+  return (await store.due.take({ owner: 'me', ttlMs: LONG_MS, limit: 1_000, ...wish })).claims;
+}
+
+/** Takes due runs. @returns their ids, in order */
+export async function takeIds(store: RestingStore, wish?: Partial<TakeDueOptions>): Promise<string[]> {
+  return (await takeRuns(store, wish)).map(({ runId }) => runId).sort();
 }

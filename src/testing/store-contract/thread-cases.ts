@@ -4,10 +4,7 @@ import type { Claim } from '../../store/port.ts';
 import type { Admission, TurnEnd, TurnToAdmit } from '../../store/thread-port.ts';
 import type { Message } from '../../values/message.ts';
 import { type Draft, refuses, type ThreadedStore, threadStore } from './case.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from './records.ts';
-
-/** Longer than any case takes. */
-const LONG = 600_000;
+import { claimFor, nextStep, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
 const key = { callerId: 'ada', id: 'talk' };
 
@@ -16,18 +13,12 @@ function turn(messageId: string, rest: Partial<TurnToAdmit> = {}): TurnToAdmit {
   return { ...key, messageId, digest: `digest of ${messageId}`, record, onBusy: 'queue', maxQueued: 10, ...rest };
 }
 
-async function claimed(store: ThreadedStore, runId: string, owner = 'me'): Promise<Claim> {
-  const claim = await store.claim(runId, owner, LONG);
-  assert(claim, `the claim of ${runId}`);
-  return claim;
-}
-
 const admit = ({ threads }: ThreadedStore, turn: TurnToAdmit) => threads.admit(turn);
 const historyOf = ({ threads }: ThreadedStore, upTo: number) => threads.history(key, upTo);
 const answer = (text: string): Message => ({ role: 'assistant', content: [{ type: 'text', text }] });
 
 /** Adds the answer of a turn to its record. */
-async function answered(
+async function sendAnswer(
   store: ThreadedStore,
   claim: Claim,
   messages: readonly Message[] = [answer('ok')],
@@ -42,19 +33,19 @@ function ending(rest: Partial<TurnEnd> = {}): { turn: TurnEnd; keepUntil: number
 
 /** Plays a whole turn of a run that is live. @returns what begins next */
 async function play(store: ThreadedStore, runId: string, end: Partial<TurnEnd> = {}) {
-  const claim = await claimed(store, runId);
-  await answered(store, claim);
+  const claim = await claimFor(store, runId);
+  await sendAnswer(store, claim);
   return (await store.history.end(claim, { outcome: sampleOutcome(runId), ...ending(end) })).admitted;
 }
 
 const textsOf = (messages: readonly Message[]) => messages.map(({ content }) => JSON.stringify(content).slice(24, -3));
-const said = async (store: ThreadedStore, of = key) =>
+const say = async (store: ThreadedStore, of = key) =>
   textsOf((await store.threads.read(of, { limit: 1_000 })).map(({ message }) => message));
 const stateOf = async ({ threads }: ThreadedStore, messageId: string) =>
   (await threads.turnOf(key, { messageId }))?.state;
 
 /** A thread with some turns that have ended. */
-async function talked(store: ThreadedStore, messageIds: readonly string[]): Promise<Admission[]> {
+async function talk(store: ThreadedStore, messageIds: readonly string[]): Promise<Admission[]> {
   const sent: Admission[] = [];
   for (const messageId of messageIds) {
     const admission = await admit(store, turn(messageId));
@@ -98,7 +89,7 @@ export const threadCases: readonly Draft[] = [
       assert.equal(await store.load(first.runId), null);
       assert.deepEqual((await store.load(second.runId))?.thread, { id: 'talk', upTo: 2 });
       assert.equal(await play(store, second.runId), undefined);
-      assert.deepEqual(await said(store), ['say m1', 'ok', 'say m2', 'ok']);
+      assert.deepEqual(await say(store), ['say m1', 'ok', 'say m2', 'ok']);
     },
   ),
 
@@ -113,7 +104,7 @@ export const threadCases: readonly Draft[] = [
       await play(store, second.runId);
       assert.deepEqual(await admit(store, turn('m1')), { runId: first.runId, state: 'known' });
       await refuses(admit(store, turn('m1', { digest: 'other' })), 'THREAD_MESSAGE_CONFLICT');
-      assert.equal((await said(store)).length, 4);
+      assert.equal((await say(store)).length, 4);
     },
   ),
 
@@ -125,7 +116,7 @@ export const threadCases: readonly Draft[] = [
       for (const id of ['m2', 'm3']) runIds.push((await admit(store, turn(id))).runId);
       const urgent = await admit(store, turn('m4', { onBusy: 'interrupt' }));
       assert.equal(urgent.state, 'queued');
-      const inbox = (await carried(store, first.runId)).map(({ kind }) => kind);
+      const inbox = (await carry(store, first.runId)).map(({ kind }) => kind);
       assert.deepEqual(inbox, ['cancel']);
       const order: (string | undefined)[] = [];
       for (let runId: string | undefined = first.runId; runId; ) {
@@ -158,7 +149,7 @@ export const threadCases: readonly Draft[] = [
         assert.deepEqual(sent, { runId: first.runId, state: 'steered', live: first.runId });
       }
       const queued = await admit(store, turn('m2'));
-      const commands = await carried(store, first.runId);
+      const commands = await carry(store, first.runId);
       assert.deepEqual(
         commands.map((command) => command.kind === 'steer' && command.messageId),
         ['s1', 's2'],
@@ -172,7 +163,7 @@ export const threadCases: readonly Draft[] = [
       assert.deepEqual((await store.threads.turnOf(key, { messageId: 's2' }))?.runId, next?.runId);
       const last = await play(store, next?.runId ?? '');
       assert.equal(last?.runId, queued.runId);
-      assert.deepEqual(await said(store), ['say m1', 'ok', 'say s2', 'ok', 'say m2']);
+      assert.deepEqual(await say(store), ['say m1', 'ok', 'say s2', 'ok', 'say m2']);
     },
   ),
 
@@ -198,7 +189,7 @@ export const threadCases: readonly Draft[] = [
     async ({ store }) => {
       const first = await admit(store, turn('m1'));
       const second = await admit(store, turn('m2'));
-      const claim = await claimed(store, first.runId);
+      const claim = await claimFor(store, first.runId);
       const outcome = sampleOutcome(first.runId);
       await refuses(store.history.end({ ...claim, epoch: claim.epoch + 1 }, { outcome, ...ending() }), 'LEASE_LOST');
       assert.equal(await stateOf(store, 'm2'), 'queued');
@@ -210,7 +201,7 @@ export const threadCases: readonly Draft[] = [
         (await store.threads.turns(key, { limit: 10 })).map(({ messageId }) => messageId),
         ['m2', 'm1'],
       );
-      assert.deepEqual(await said(store), ['say m1', 'say m2']);
+      assert.deepEqual(await say(store), ['say m1', 'say m2']);
     },
   ),
 
@@ -281,9 +272,9 @@ export const threadCases: readonly Draft[] = [
   threadStore(
     'a rewound thread ends with its message, a repeated message begins another run (web 15)',
     async ({ store }) => {
-      const sent = await talked(store, ['m1', 'm2', 'm3']);
+      const sent = await talk(store, ['m1', 'm2', 'm3']);
       await store.threads.rewind(key, { messageId: 'm1' });
-      assert.deepEqual(await said(store), ['say m1', 'ok']);
+      assert.deepEqual(await say(store), ['say m1', 'ok']);
       for (const { runId } of sent.slice(1)) assert.equal(await store.load(runId, { ended: true }), null);
       const again = await admit(store, turn('m2'));
       assert.equal(again.state, 'started');
@@ -291,13 +282,13 @@ export const threadCases: readonly Draft[] = [
       await refuses(store.threads.rewind(key, { messageId: 'm1' }), 'THREAD_BUSY');
       await play(store, again.runId);
       await store.threads.rewind(key, { messageId: 'm1', isBefore: true });
-      assert.deepEqual(await said(store), []);
+      assert.deepEqual(await say(store), []);
       await refuses(store.threads.rewind(key, { messageId: 'm1' }), 'THREAD_MISSING');
     },
   ),
 
   threadStore('another run of the last message takes its place in one commit (web 15, edges 10)', async ({ store }) => {
-    await talked(store, ['m1', 'm2']);
+    await talk(store, ['m1', 'm2']);
     const [live, last] = [await admit(store, turn('m3')), turn('m3', { again: true })];
     await admit(store, turn('m4', { onBusy: 'steer', text: 'say m4' }));
     await refuses(admit(store, last), 'THREAD_BUSY');
@@ -306,7 +297,7 @@ export const threadCases: readonly Draft[] = [
     const again = await admit(store, last);
     assert.deepEqual([again.state, again.live], ['started', again.runId]);
     assert.notEqual(again.runId, live.runId);
-    assert.deepEqual(await said(store), ['say m1', 'ok', 'say m2', 'ok', 'say m3']);
+    assert.deepEqual(await say(store), ['say m1', 'ok', 'say m2', 'ok', 'say m3']);
     const gone = [await store.threads.turnOf(key, { messageId: 'm4' }), await store.load(live.runId, { ended: true })];
     assert.deepEqual(gone, [null, null]);
     await play(store, again.runId);
@@ -319,16 +310,16 @@ export const threadCases: readonly Draft[] = [
   threadStore(
     'a fork shares turns, and they are kept as long as one of the threads has them (web 15)',
     async ({ store }) => {
-      const sent = await talked(store, ['m1', 'm2', 'm3']);
+      const sent = await talk(store, ['m1', 'm2', 'm3']);
       const fork = { callerId: 'ada', id: 'fork' };
       await store.threads.fork(key, { messageId: `${sent[1]?.runId}:m`, newId: 'fork' });
       await refuses(store.threads.fork(key, { messageId: 'm1', newId: 'fork' }), 'THREAD_EXISTS');
-      assert.deepEqual(await said(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
+      assert.deepEqual(await say(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
       await store.threads.rewind(key, { messageId: 'm1', isBefore: true });
-      assert.deepEqual(await said(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
+      assert.deepEqual(await say(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
       assert.equal(await store.load(sent[2]?.runId ?? '', { ended: true }), null);
       assert.equal(await store.threads.delete(key), undefined);
-      assert.deepEqual(await said(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
+      assert.deepEqual(await say(store, fork), ['say m1', 'ok', 'say m2', 'ok']);
       assert.equal((await admit(store, turn('m1', fork))).state, 'known');
       assert.equal(await store.threads.delete(fork), undefined);
       for (const { runId } of sent) assert.equal(await store.load(runId, { ended: true }), null);
@@ -344,7 +335,7 @@ export const threadCases: readonly Draft[] = [
       assert.equal(await store.threads.delete(key), first.runId);
       assert.equal(await play(store, first.runId), undefined);
       assert.equal(await store.threads.delete(key), undefined);
-      assert.deepEqual([await said(store), await store.threads.list()], [[], []]);
+      assert.deepEqual([await say(store), await store.threads.list()], [[], []]);
       assert.equal((await admit(store, turn('m1'))).state, 'started');
     },
   ),
@@ -385,7 +376,7 @@ export const threadCases: readonly Draft[] = [
       let runId = sent.find(({ state }) => state === 'started')?.runId;
       for (let i = 0; runId && i < 10; i++) runId = (await play(i % 2 ? store : other, runId))?.runId;
       assert.deepEqual(
-        (await said(store)).filter((text) => text !== 'ok').sort(),
+        (await say(store)).filter((text) => text !== 'ok').sort(),
         ids.map((id) => `say ${id}`),
       );
     },
@@ -394,6 +385,6 @@ export const threadCases: readonly Draft[] = [
 ];
 
 /** The commands that wait for a run. */
-const carried = async (store: ThreadedStore, runId: string) =>
+const carry = async (store: ThreadedStore, runId: string) =>
   (await store.inbox({ runId })).map(({ command }) => command as SentOne);
 type SentOne = { readonly kind: string; readonly messageId?: string };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defineAgent, defineTool } from 'pawl';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 
-/** Notes each payment in a file. With FLAKY set its model refuses after the payment: its request, or with `key` its account. */
+/** Notes each payment in a file. With FLAKY set its model refuses after the payment: its request, with `key` its account; with `setup` it has no key. */
 const pay = defineTool({
   name: 'pay',
   description: 'Pays.',
@@ -16,7 +16,9 @@ const pay = defineTool({
 });
 
 const statusCode = process.env.FLAKY === 'key' ? 401 : 400;
-const refusal = fail(Object.assign(new Error('the account is closed'), { statusCode }));
+const keyless = Object.assign(new Error('OPENAI_API_KEY is missing'), { name: 'AI_LoadAPIKeyError' });
+const refused = Object.assign(new Error('the account is closed'), { statusCode });
+const refusal = fail(process.env.FLAKY === 'setup' ? keyless : refused);
 const mended = [callTool('pay'), reply('all is paid')];
 
 export const models = {

@@ -75,7 +75,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     ]);
   });
 
-  test('Ctrl-C saves and says how to go on, and going on asks only who has not answered (fan-out 8)', async () => {
+  test('Ctrl-C saves and says how to continue, and continuing asks only who has not answered (fan-out 8)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });
     await asking.says('quick: answered');

@@ -58,7 +58,7 @@ describe('the live board', () => {
     expect(frames.at(-1)).not.toContain('│');
   });
 
-  test('lets the time of a model that is at work go on between two updates, and of no other', async () => {
+  test('lets the time of a model that is at work continue between two updates, and of no other', async () => {
     const { live, clock, frames } = board(['a', 'b', 'c']);
     live.update(viewOf('a', { latencyMs: 5_000 }));
     live.update(viewOf('b', { state: 'answered', latencyMs: 5_000 }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PlainBoard } from '../../../src/cli/ask/ask-progress.ts';
-import { reportOf } from '../../../src/cli/ask/ask-report.ts';
+import { askReportOf } from '../../../src/cli/ask/ask-report.ts';
 import { viewOf } from './board-views.ts';
 
 describe('the lines about several models in a pipe (fan-out 8)', () => {
@@ -30,7 +30,7 @@ describe('the lines about several models in a pipe (fan-out 8)', () => {
     ]);
   });
 
-  test('a model that had begun in another process goes on, and what it did there is not told again', () => {
+  test('a model that had begun in another process continues, and what it did there is not told again', () => {
     const said: string[] = [];
     const board = new PlainBoard({ say: (text) => void said.push(text) });
     board.update(viewOf('a', { steps: 2, inputTokens: 400, toolCalls: { grep: 5 } }));
@@ -47,7 +47,7 @@ describe('the answers on stdout (fan-out 8)', () => {
       { modelId: 'qwen', text: 'As far as it', interrupted: true },
       { modelId: 'mute', text: ' \n', interrupted: false },
     ];
-    expect(reportOf(answers)).toBe(`## sonnet
+    expect(askReportOf(answers)).toBe(`## sonnet
 
   indented code
 

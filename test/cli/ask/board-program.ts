@@ -1,5 +1,5 @@
 import { askProgressFor } from '../../../src/cli/ask/ask-progress.ts';
-import { reportOf } from '../../../src/cli/ask/ask-report.ts';
+import { askReportOf } from '../../../src/cli/ask/ask-report.ts';
 import type { ModelView } from '../../../src/cli/ask/board-state.ts';
 import { Output } from '../../../src/cli/ui/output.ts';
 import { systemClock } from '../../../src/values/clock.ts';
@@ -63,7 +63,7 @@ let moment = 0;
 function end(): void {
   progress.end();
   output.printText(
-    reportOf(
+    askReportOf(
       [...views.values()].map(({ id, state, ...rest }) => ({
         ...rest,
         modelId: id,

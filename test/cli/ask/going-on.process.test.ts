@@ -35,7 +35,7 @@ function waiting(folder: string, name: string): string {
 const writesOf = (stdout: string) =>
   jsonLines(stdout).find(({ type }) => type === 'model.ended')?.proposedWrites as readonly unknown[];
 
-describe.concurrent('going on (fan-out 8)', { timeout: 180_000 }, () => {
+describe.concurrent('continuing (fan-out 8)', { timeout: 180_000 }, () => {
   test('a checkpoint file that lies in no .pawl folder gives its models no files, unless --root names a folder (fan-out 8)', async () => {
     const cwd = project();
     const path = waiting(join(cwd, 'kept.pawl'), 'own.json');

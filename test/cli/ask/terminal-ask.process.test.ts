@@ -123,7 +123,7 @@ describe.skipIf(!hasTerminal)('pawl ask on a terminal (fan-out 8)', { concurrent
     `);
   });
 
-  test('Ctrl-C saves, says how to go on, and gives the cursor back; the next process goes on (fan-out 8)', async ({
+  test('Ctrl-C saves, says how to continue, and gives the cursor back; the next process continues (fan-out 8)', async ({
     expect,
   }) => {
     const { terminal, again, go } = session(80, 24);

@@ -50,7 +50,7 @@ describe('a list of models', () => {
     expect(() => createExecutor({ failover: { cooldown: 1 } as never })).toThrow(/did you mean failover\.cooldownMs\?/);
   });
 
-  test('of one model is that model, with as many attempts as without a list (failover 1)', async () => {
+  test('of one model is that model, with as many attempts as without a list (failover 1, 26)', async () => {
     const opus = named('anthropic/opus', [overloaded, overloaded, overloaded, overloaded, reply('done')]);
     const { run } = await played([opus]);
     expect(await run.result).toMatchObject({ status: 'ok', output: 'done' });

@@ -64,7 +64,7 @@ async function lives(dies: { readonly write?: number; readonly request?: number 
 
 describe('a run with a list of models', () => {
   test.for(['write', 'request'] as const)(
-    'that is killed at any %s ends as without the kill: no call twice, one answer a step, each model paid once (failover 2, 22, 23)',
+    'that is killed at any %s ends as without the kill: no call twice, one answer a step, each model paid once (failover 2, 22, 23, 31)',
     async (what) => {
       let at = 1;
       for (; at < 40; at++) {

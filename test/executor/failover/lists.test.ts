@@ -3,7 +3,7 @@ import { createBudget } from 'pawl';
 import { callTool, fail, reply, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../../fixtures/host.ts';
-import { brokenAfter, listHost, methodsOf, named, overloaded, played, refusal } from './lists.ts';
+import { brokenAfter, listHost, methodsOf, named, noon, overloaded, played, refusal } from './lists.ts';
 
 describe('a tier with a list of models', () => {
   test('asks the second model in the same step when the first one is overloaded (failover 2, 3)', async () => {
@@ -35,6 +35,24 @@ describe('a tier with a list of models', () => {
     const opus = named('anthropic/opus', [refusal(429, { 'retry-after-ms': '900' }), reply('patient')]);
     const { run } = await played([opus, named('openai/gpt', [reply('done')])]);
     expect(await run.result).toMatchObject({ output: 'patient' });
+  });
+
+  test.for([
+    ['at once with `maxAttempts: 1`', 1, 0],
+    ['within 1.5 s by default', undefined, 1_500],
+  ] as const)('asks the next model %s, in the time of the clock (failover 25)', async ([, maxAttempts, mostMs]) => {
+    const askedAt: number[] = [];
+    const answer = () => {
+      askedAt.push(host.clock.now() - noon);
+      return reply('done');
+    };
+    const first = { model: named('anthropic/opus', [overloaded, overloaded]), ...(maxAttempts ? { maxAttempts } : {}) };
+    // The longest pause that is drawn.
+    const host = listHost([first, named('openai/gpt', [answer])], { random: () => 1 - Number.EPSILON });
+    await host.start();
+    for (let tick = 0; tick < 100; tick++) await host.clock.advance(100);
+    expect(askedAt).toHaveLength(1);
+    expect(askedAt[0]).toBeLessThanOrEqual(mostMs);
   });
 
   test('ends where the model that is asked first refuses the request (failover 3)', async () => {
@@ -127,7 +145,7 @@ describe('a tier with a list of models', () => {
     expect(record?.waiting?.waits).toMatchObject([{ kind: 'retry', needsPerson: false }]);
   });
 
-  test('asks each model once at a wake, and goes on with the one that answers (failover 5)', async () => {
+  test('asks each model once at a wake, and continues with the one that answers (failover 5)', async () => {
     const opus = named('anthropic/opus', Array(9).fill(overloaded));
     const gpt = named('openai/gpt', [overloaded, overloaded, reply('done')]);
     const { outcomes, clock } = await played([opus, gpt]);

@@ -1,50 +1,35 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createExecutor, defineAgent, memoryStore } from 'pawl';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toolOf } from '../../fixtures/host.ts';
-import { type DialectName, dialectNames, dialects, MARK, streamed, THOUGHT } from './dialects.ts';
+import {
+  type Answer,
+  type Format,
+  formats,
+  refuses,
+  replies,
+  serveProvider,
+} from '../../model/providers/provider-server.ts';
+import { MARK } from '../../model/providers/wire-formats.ts';
 
-interface Plan {
-  readonly name: DialectName;
-  /** What its server does, request by request: a status, or an answer. */
-  readonly deeds: ('calls' | 'answers' | number)[];
-  readonly bodies: string[];
-}
-
-const plans: Plan[] = [];
-const server = createServer(async (request, response) => {
-  const plan = plans[Number(request.url?.split('/')[1])] as Plan;
-  let body = '';
-  for await (const chunk of request) body += chunk;
-  plan.bodies.push(body);
-  const deed = plan.deeds.shift() ?? 'answers';
-  if (typeof deed === 'number') {
-    const error = { type: 'overloaded_error', message: 'Overloaded', code: deed, status: 'UNAVAILABLE' };
-    response.writeHead(deed, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'error', error }));
-    return;
-  }
-  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(streamed(dialects[plan.name].events(deed)));
-});
-let address = '';
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(async () => {
-  server.closeAllConnections();
-  await once(server.close(), 'close');
-});
-
-function modelOf(name: DialectName, deeds: Plan['deeds']) {
-  const plan: Plan = { name, deeds, bodies: [] };
-  return { model: dialects[name].model(`${address}/${plans.push(plan) - 1}`), plan };
-}
+const THOUGHT = 'a secret thought';
+/** The id of the call that each provider makes, and which ids of calls it takes. */
+const ids: { readonly [format in Format]: readonly [made: string, takes: RegExp] } = {
+  anthropic: ['toolu_01', /^[a-zA-Z0-9_-]+$/],
+  openai: ['call_01', /^.{1,64}$/],
+  google: ['', /^.{1,64}$/],
+  mistral: ['abcDEF123', /^[a-zA-Z0-9]{9}$/],
+  compatible: ['functions.look:0', /^.{1,64}$/],
+  gateway: ['toolu_gateway', /^[a-zA-Z0-9_-]+$/],
+};
+const calls = (format: Format): Answer =>
+  replies({ thought: THOUGHT, call: { id: ids[format][0], name: 'look', input: { q: 1 } }, end: 'calls' });
+const answers = replies({ text: 'done', end: 'stop' });
+const isAway = refuses({ status: 529, message: 'Overloaded' });
 
 /** A run of two models: the first one thinks and calls a tool, and is away then. */
-async function handedOver(from: DialectName, to: DialectName) {
-  const [first, second] = [modelOf(from, ['calls', 529]), modelOf(to, [])];
+async function handedOver(from: Format, to: Format) {
+  await using first = await serveProvider(from, [calls(from), isAway]);
+  await using second = await serveProvider(to, [answers]);
   const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [toolOf('look')] });
   const list = [
     { model: first.model, maxAttempts: 1, key: 'a' },
@@ -52,7 +37,7 @@ async function handedOver(from: DialectName, to: DialectName) {
   ];
   const executor = createExecutor({ models: { fast: list }, store: memoryStore(), logger: { warn: () => {} } });
   const result = await executor.run(agent, { prompt: 'Go.' });
-  return { result, sent: second.plan.bodies, asked: first.plan.bodies };
+  return { result, sent: second.bodies, asked: first.bodies };
 }
 
 /** The values of a key, anywhere in a body. */
@@ -65,12 +50,12 @@ function valuesOf(body: string, names: readonly string[]): string[] {
   return found;
 }
 
-const pairs = dialectNames.flatMap((from) => dialectNames.map((to) => ({ from, to })));
-const idsOf = ['tool_use_id', 'tool_call_id', 'call_id', 'toolCallId'];
+const pairs = formats.flatMap((from) => formats.map((to) => ({ from, to })));
+const idFields = ['tool_use_id', 'tool_call_id', 'call_id', 'toolCallId'];
 
 describe('a conversation that goes from one provider package to another', () => {
   test.for(pairs)(
-    '$from to $to: no thought and no mark of the first is sent, and the ids are such as the second takes (failover 9, edges 9)',
+    '$from to $to: no thought and no mark of the first is sent, and the ids are such as the second takes (failover 9, 10, 11, 29, edges 9)',
     async ({ from, to }) => {
       const { result, sent, asked } = await handedOver(from, to);
       expect(result).toMatchObject({ status: 'ok', output: 'done', iterations: 2 });
@@ -81,23 +66,27 @@ describe('a conversation that goes from one provider package to another', () => 
       expect(body).not.toContain(MARK);
       expect(body).not.toContain('"pawl"');
       // Google's requests have no ids.
-      const ids = valuesOf(body, idsOf);
-      if (to !== 'google') expect(ids.length).toBeGreaterThan(0);
-      for (const id of ids) expect(id).toMatch(dialects[to].takes);
-      expect(new Set(ids).size).toBeLessThanOrEqual(1);
+      const sentIds = valuesOf(body, idFields);
+      if (to !== 'google') expect(sentIds.length).toBeGreaterThan(0);
+      for (const id of sentIds) expect(id).toMatch(ids[to][1]);
+      expect(new Set(sentIds).size).toBeLessThanOrEqual(1);
       // The record keeps what the first one said.
       expect(JSON.stringify(result.messages)).toContain(THOUGHT);
     },
   );
 
-  test.for(dialectNames)('%s gets its own thoughts and ids back while it answers (edges 9)', async (name) => {
-    const { model, plan } = modelOf(name, ['calls']);
+  test.for(formats)('%s gets its own thoughts and ids back while it answers (edges 9)', async (name) => {
+    await using provider = await serveProvider(name, [calls(name), answers]);
     const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [toolOf('look')] });
-    const executor = createExecutor({ models: { fast: [model] }, store: memoryStore(), logger: { warn: () => {} } });
+    const executor = createExecutor({
+      models: { fast: [provider.model] },
+      store: memoryStore(),
+      logger: { warn: () => {} },
+    });
     expect(await executor.run(agent, { prompt: 'Go.' })).toMatchObject({ status: 'ok', output: 'done' });
-    const body = plan.bodies[1] ?? '';
+    const body = provider.bodies[1] ?? '';
     const isMarked = ['anthropic', 'openai', 'google', 'gateway'].includes(name);
     expect(body.includes(MARK)).toBe(isMarked);
-    expect(body).toContain(dialects[name].callId);
+    expect(body).toContain(ids[name][0]);
   });
 });

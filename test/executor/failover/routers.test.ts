@@ -18,13 +18,13 @@ const routers: readonly (readonly [name: string, make: (first: Model, second: Mo
 describe.each(routers)('a model of %s', (_, make) => {
   const away = () => named('anthropic/opus', Array(20).fill(overloaded));
 
-  test('is a tier of its own, as before (failover 1)', async () => {
+  test('is a tier of its own, as before (failover 1, 33)', async () => {
     const gpt = named('openai/gpt', [callTool('look'), reply('done')]);
     const { run } = await played([], { models: { fast: make(away(), gpt) } });
     expect(await run.result).toMatchObject({ status: 'ok', output: 'done', iterations: 2 });
   });
 
-  test('is an entry of a list, and the next entry is asked when it fails (failover 1, 2)', async () => {
+  test('is an entry of a list, and the next entry is asked when it fails (failover 1, 2, 33)', async () => {
     const gpt = named('openai/gpt', [reply('done')]);
     const { run } = await played([make(away(), gpt) as never, named('google/pro', [])]);
     expect(await run.result).toMatchObject({ status: 'ok', output: 'done' });

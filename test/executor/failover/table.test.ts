@@ -53,7 +53,7 @@ const cells = failures.flatMap(([what, error, alone]) =>
 
 describe('a list of models', () => {
   test.for(cells)(
-    'of $size, whose models fail with $what $place, the last one apart (failover 2, 3, 4, 5)',
+    'of $size, whose models fail with $what $place, the last one apart (failover 2, 3, 4, 5, 30)',
     async (cell) => {
       const { error, alone, place, size } = cell;
       const failing = () =>

@@ -1,15 +1,16 @@
 import { type Health, memoryStore } from 'pawl';
-import { hang, testClock } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf, settle, until } from '../../fixtures/host.ts';
+import { StoreFullError } from '../../../src/values/errors.ts';
+import { type HostOptions, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { onClock } from '../../fixtures/on-clock.ts';
 import { plainStore, type StoreCall, watchedStore } from '../../fixtures/watched-store.ts';
 
 /** A process on a store that a test can take away. */
-function process(before: (call: StoreCall) => unknown = () => {}) {
+function process(before: (call: StoreCall) => unknown = () => {}, options: HostOptions = { script: [hang()] }) {
   const clock = testClock(1_000_000);
   const store = watchedStore({ before }, memoryStore({ clock }));
-  const host = hostOf({ store, clock, script: [hang()], defaults: { portMs: 30_000 } });
+  const host = hostOf({ store, clock, ...options, defaults: { portMs: 30_000 } });
   const health = () => onClock(clock, host.executor.health(), { mostMs: 2_000 });
   return { ...host, clock, store, health };
 }
@@ -48,6 +49,34 @@ describe('executor.health', () => {
     const found = await onClock(clock, executor.health(), { mostMs: 1_000 });
     expect(clock.monotonic() - from).toBeLessThanOrEqual(1_000);
     expect(found).toMatchObject({ live: true, ready: false, store: 'slow', reasons: ['STARTING'] });
+  });
+
+  test('says that the store is full while it refuses writes and answers reads, and no more once it has room (operations 3)', async () => {
+    let isFull = false;
+    const writes = ['save', 'append'];
+    const refuse = ({ method }: StoreCall) =>
+      isFull && writes.includes(method) && Promise.reject(new StoreFullError('no space is left'));
+    // The disk is full once the run works.
+    const fill = toolOf('fill', 'read', async () => {
+      isFull = true;
+      return 'full';
+    });
+    // A call with an effect waits for room.
+    const script = [callTool('fill'), callTool('pay'), reply('end')];
+    const { health, start, clock, executor } = process(refuse, { script, tools: [fill, toolOf('pay', 'once')] });
+    expect(await health()).toMatchObject({ ready: true, reasons: [] });
+    const run = await start({ runId: 'a' });
+    for (let i = 0; !isFull && i < 100; i++) await settle();
+    await clock.advance(1_000);
+    for (let i = 0; i < 3; i++) {
+      expect(await health()).toMatchObject({ live: true, ready: false, store: 'ok', reasons: ['STORE_FULL'] });
+      for (let s = 0; s < 30; s++) await clock.advance(1_000);
+    }
+    isFull = false;
+    for (let s = 0; s < 45; s++) await clock.advance(1_000);
+    expect((await run.result).status).toBe('ok');
+    expect(await health()).toMatchObject({ ready: true, reasons: [] });
+    await executor.shutdown();
   });
 
   test('without a store, or with one that cannot count, has no counts (operations 1)', async () => {

@@ -31,7 +31,7 @@ describe('the guard against failing tools', () => {
     expect(result.messages).toHaveLength(7);
   });
 
-  test('is quiet after two, and begins anew after a step that worked (executor 16)', async () => {
+  test('is quiet after two, and begins again after a step that worked (executor 16)', async () => {
     const result = await run([badly(1), badly(2), well(3), badly(4), badly(5), reply('through')]);
     expect(result).toMatchObject({ status: 'ok', output: 'through' });
   });
@@ -50,7 +50,7 @@ describe('the guard against failing tools', () => {
     expect(result).toMatchObject({ error: { code: 'TOOL_LOOP' }, iterations: 1 });
   });
 
-  test('goes on counting after a crash: two failing steps before it, one after (executor 13, 16)', async () => {
+  test('continues counting after a crash: two failing steps before it, one after (executor 13, 16)', async () => {
     const store = memoryStore();
     const first = hostOf({ script: [badly(1), badly(2), () => new Promise(() => {})], tools, store });
     await first.start({ runId: 'r' });

@@ -37,7 +37,7 @@ function said(...states: readonly State[]): RunEventBody[][] {
   const told = new ToldState(undefined);
   return states.map((state) => {
     const { first, last } = told.news(state);
-    told.landed(state);
+    told.onLanded(state);
     return [...first, ...last].map(({ body }) => body);
   });
 }
@@ -68,10 +68,19 @@ describe('A save says', () => {
   });
 
   test('each vote while others are needed', () => {
-    const vote = approval('w', { votes: [{ by: ada, at: 3 }] });
+    const vote = approval('w', { votes: [{ by: ada, at: 3, note: 'seen' }] });
     const [, bodies, again] = said(open, stateOf([vote], [call('w')]), stateOf([vote], [call('w')]));
     expect(bodies).toEqual([
-      { type: 'wait.answered', waitId: 'w', kind: 'approval', callId: 'c-w', how: 'approve', by: ada, votes: 1 },
+      {
+        type: 'wait.answered',
+        waitId: 'w',
+        kind: 'approval',
+        callId: 'c-w',
+        how: 'approve',
+        by: ada,
+        note: 'seen',
+        votes: 1,
+      },
     ]);
     expect(again).toEqual([]);
   });
@@ -136,7 +145,7 @@ describe('An event that the run publishes', () => {
 
   test('is left to the save that says the same', () => {
     const told = new ToldState(undefined);
-    told.landed(open);
+    told.onLanded(open);
     expect(told.take(waiting)).toBe(true);
     expect(told.take(event({ type: 'wait.opened', wait: approval('w') }))).toBe(true);
     expect(told.take(event({ type: 'wait.answered', waitId: 'r', kind: 'retry', how: 'wake' }))).toBe(false);
@@ -164,7 +173,7 @@ describe('An event that the run publishes', () => {
   test('of a run that continues for an answer says that it works, and not before that it waits', () => {
     const told = new ToldState(open);
     told.take(event({ type: 'run.resumed', iteration: 0, attempts: 1 }));
-    told.landed(open);
+    told.onLanded(open);
     expect(told.take(woken)).toBe(false);
     expect(told.take(woken)).toBe(true);
   });

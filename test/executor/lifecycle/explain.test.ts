@@ -7,6 +7,7 @@ import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { change, leftBehind } from '../../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../../fixtures/watched-store.ts';
 import { mailTool } from '../../http/web-host.ts';
+import { collecting } from '../../otel/spans.ts';
 
 const defaults = { waitLingerMs: 1 };
 
@@ -96,6 +97,23 @@ describe('executor.explain', () => {
     expect(gone).toMatchObject({ ...ended, outcome: { output: 'gone' } });
     expect(gone?.record).toBeUndefined();
     expect(await executor.explain('unknown')).toBeNull();
+  });
+
+  test('has the id of the trace of a run that is live, rests, has ended, or is known by its outcome (otel 2)', async () => {
+    const store = memoryStore();
+    const { process } = collecting();
+    const host = hostOf({ ...{ store, tools: [mailTool], script: [hang()] }, tracing: process() });
+    await host.start({ runId: 'live' });
+    const live = await host.executor.explain('live');
+    expect(live?.traceId).toMatch(/^[0-9a-f]{32}$/);
+    await host.executor.shutdown({ drainMs: 0 });
+    const ended = hostOf({ store, tracing: process() });
+    expect((await ended.executor.explain('live'))?.traceId).toBe(live?.traceId);
+    await ended.run({ runId: 'live' });
+    const outcome = await ended.executor.explain('live');
+    expect([outcome?.record, outcome?.traceId]).toEqual([undefined, live?.traceId]);
+    await hostOf({ store }).run({ runId: 'plain' });
+    expect(await ended.executor.explain('plain')).not.toHaveProperty('traceId');
   });
 
   test('has a damaged record as a part of its answer; a store that does not answer is an error', async () => {

@@ -100,7 +100,7 @@ describe('a start that finds its run set aside', () => {
 });
 
 describe('a run that was set aside because nobody knows the outcome of a `once` call', () => {
-  test('goes on when it is unparked: its model is told, and the call is not made again (recovery 2, promise c)', async () => {
+  test('continues when it is unparked: its model is told, and the call is not made again (recovery 2, promise c)', async () => {
     const store = memoryStore();
     let sent = 0;
     const tools = [
@@ -136,7 +136,7 @@ describe('parking', () => {
     await host.executor.shutdown();
   });
 
-  test('is undone also when the answer of the store got lost: the run goes on', async () => {
+  test('is undone also when the answer of the store got lost: the run continues', async () => {
     const store = await left();
     const record = await store.load('r');
     if (!record) throw new Error('no record');

@@ -123,7 +123,7 @@ describe.each(places.filter(({ skip }) => !skip))('a record whose transcript is 
     expect((await place.bytes()) === bytes).toBe(true);
   });
 
-  test('goes on from where it was once its bytes are restored and it is unparked', async () => {
+  test('continues from where it was once its bytes are restored and it is unparked', async () => {
     const place = make();
     await damaged(place);
     await boot(place);
@@ -154,7 +154,7 @@ test('a start by its id alone quarantines nothing: whoever has the wrong key mus
   await store.close();
 });
 
-test('a record that is read wrong once, and right the second time, goes on and is not quarantined', async () => {
+test('a record that is read wrong once, and right the second time, continues and is not quarantined', async () => {
   let reads = 0;
   const misread = ({ method }: { method: string }) => {
     if (method === 'load' && ++reads === 1)

@@ -72,7 +72,7 @@ describe('a child whose parent cannot be read is no orphan: its record stays for
     expect(told).toEqual([]);
   });
 
-  test('nor is one whose parent came too late for the list: the parent goes on with it', async () => {
+  test('nor is one whose parent came too late for the list: the parent continues with it', async () => {
     const store = memoryStore();
     await leftIn(store);
     const listInterrupted = async () => (await store.listInterrupted()).filter(({ runId }) => runId !== 'parent');

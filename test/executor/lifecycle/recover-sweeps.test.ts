@@ -168,7 +168,7 @@ describe('overlapping sweeps of one executor', () => {
 });
 
 describe('a list', () => {
-  test('that fails at its second page is an error, but what was taken up goes on, and the next sweep finds the rest', async () => {
+  test('that fails at its second page is an error, but what was taken up continues, and the next sweep finds the rest', async () => {
     const inner = await twoPages();
     let isDown = true;
     const before = ({ method, args: [options] }: { method: string; args: readonly unknown[] }) => {
@@ -203,7 +203,7 @@ describe('a list', () => {
   });
 });
 
-test('a bound that is no whole number above 0 is refused, because the first run would wait for ever', async () => {
+test('a bound that is no whole number above 0 is refused, because the first run would wait without end', async () => {
   const host = hostOf({ store: memoryStore() });
   for (const wrong of [0, -1, 1.5, Number.NaN, '2', null]) {
     await expect(host.executor.recover({ concurrency: wrong as never })).rejects.toThrow(TypeError);

@@ -39,7 +39,7 @@ async function hostAt(stage: (typeof stages)[number]) {
 }
 
 describe('a shutdown in the middle of the end of a run (faults 22)', () => {
-  test.each(stages)('lets the end go on from %s, when there is time for it', async (stage) => {
+  test.each(stages)('lets the end continue from %s, when there is time for it', async (stage) => {
     const { host, run, store, held, told } = await hostAt(stage);
     const shutdown = host.executor.shutdown();
     await settle();

@@ -100,13 +100,24 @@ describe('an attempt', () => {
       observers: [{ onEvent: ({ type }, run) => void (type === 'run.started' && runs.push(run)) }],
     });
     await executor.run(agent, { runId: 'a', prompt: 'Go.' });
-    expect(runs.map(({ parent }) => parent)).toEqual([undefined, { runId: 'a', callId: 'c1' }]);
+    const called = { runId: 'a', callId: 'c1', attempt: 1, callAttempt: 1 };
+    expect(runs.map(({ parent }) => parent)).toEqual([undefined, called]);
   });
 
   test('of a record of an earlier version begins at 1, and damaged ones are refused (otel 19, 28)', () => {
-    expect(previousAttempt({ updatedAt: 5 })).toBeUndefined();
-    for (const wrong of [{}, { number: -1, from: 0 }, { number: 1 }, { number: 1, from: 0, ended: 'lost' }, 1, null])
+    expect(previousAttempt({ updatedAt: 5, iteration: 0 })).toBeUndefined();
+    const told = { number: 1, from: 0, isTold: 'yes' };
+    for (const wrong of [
+      {},
+      { number: -1, from: 0 },
+      { number: 1 },
+      { number: 1, from: 0, ended: 'lost' },
+      told,
+      1,
+      null,
+    ])
       expect(isAttempt(wrong)).toBe(false);
+    expect(isAttempt({ ...told, isTold: true })).toBe(true);
     expect(isAttempt({ number: 1, from: 0, ended: 'slice' })).toBe(true);
   });
 });

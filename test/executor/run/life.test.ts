@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { changes, type LifePhase, mayFollow, RunLife } from '../../../src/executor/run/life/run-life.ts';
+import { allowedChanges, type LifePhase, mayFollow, RunLife } from '../../../src/executor/run/life/run-life.ts';
 import { seed } from '../../crash/random.ts';
 
-const phases = Object.keys(changes) as LifePhase[];
+const phases = Object.keys(allowedChanges) as LifePhase[];
 
 /** The phases that a life can reach from one, itself included. */
 function reachableFrom(from: LifePhase): Set<LifePhase> {
   const found = new Set<LifePhase>([from]);
-  for (const at of found) for (const to of changes[at]) found.add(to);
+  for (const at of found) for (const to of allowedChanges[at]) found.add(to);
   return found;
 }
 
@@ -56,7 +56,7 @@ describe('the chart of a run’s life in one process', () => {
   test('reaches each phase from `resolving`, and its end from each phase', () => {
     expect([...reachableFrom('resolving')].sort()).toEqual([...phases].sort());
     for (const phase of phases) expect([phase, reachableFrom(phase).has('over')]).toEqual([phase, true]);
-    expect(changes.over).toEqual([]);
+    expect(allowedChanges.over).toEqual([]);
   });
 
   test('has no way back from a run that is left, closing, lost or refused to one at work', () => {

@@ -46,13 +46,16 @@ async function stepTaken() {
 }
 
 describe.for(others)('a start with the id of another request (another %s)', ([, other]) => {
-  test.for([true, false])('is refused while that run is live here, which goes on (durable: %s)', async (isDurable) => {
-    const host = hostOf({ script: [hang()], ...(isDurable ? { store: memoryStore() } : {}) });
-    const first = await host.start(request);
-    await expectConflict(host, other);
-    expect(host.executor.get('r')?.actor === first.actor).toBe(true);
-    expect(first.actor.getSnapshot().status).toBe('active');
-  });
+  test.for([true, false])(
+    'is refused while that run is live here, which continues (durable: %s)',
+    async (isDurable) => {
+      const host = hostOf({ script: [hang()], ...(isDurable ? { store: memoryStore() } : {}) });
+      const first = await host.start(request);
+      await expectConflict(host, other);
+      expect(host.executor.get('r')?.actor === first.actor).toBe(true);
+      expect(first.actor.getSnapshot().status).toBe('active');
+    },
+  );
 
   test('is refused while that run waits in the store, whose record stays as it was', async () => {
     const store = await afterCrash((await stepTaken()).store);
@@ -284,7 +287,7 @@ describe('a record', () => {
     await expectConflict(hostOf({ script: [], tools, store, migrate }), { callerId: 'eve' });
   });
 
-  test('is gone on with by recover and by a restored host as it is: nothing is compared', async () => {
+  test('is continued by recover and by a restored host as it is: nothing is compared', async () => {
     const store = await afterCrash((await stepTaken()).store);
     const host = hostOf({ script: [reply('paid')], tools, store });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r' }]);

@@ -84,7 +84,7 @@ function fragile(script: ScriptedEntry[], options: Parameters<typeof hostOf>[0] 
 }
 
 describe('while the store fails', () => {
-  test('the run goes on for maxUnsavedSteps steps, waits, and catches up when the store is back (checkpoint 21)', async () => {
+  test('the run continues for maxUnsavedSteps steps, waits, and catches up when the store is back (checkpoint 21)', async () => {
     const { clock, state, store, host } = fragile([...steps(12), reply('end')]);
     const run = host.run({ runId: 'r' });
     await until(() => host.model.calls.length === 10);
@@ -102,7 +102,7 @@ describe('while the store fails', () => {
     expect(await store.load('r')).toBeNull();
   });
 
-  test('the bound counts steps in a row: a save that lands in between begins it anew (checkpoint 21)', async () => {
+  test('the bound counts steps in a row: a save that lands in between begins it again (checkpoint 21)', async () => {
     const { state, store, host } = fragile([
       ...steps(6),
       () => {

@@ -1,6 +1,7 @@
 import { type Message, memoryStore } from 'pawl';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { gate, hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { killsBehindParked, killsOfParking, leftAndParked } from './kill-sweeps.ts';
@@ -25,7 +26,10 @@ async function parkedThread(script: readonly ScriptedEntry[], rest: Parameters<t
 
 const rolesIn = (messages: readonly Message[] = []) => messages.map(({ role }) => role);
 
-describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store) => {
+/** In memory at each write, in SQLite at each fourth one; under torture at each. */
+const strideOf = (name: string) => (torture > 1 || name === 'memory' ? 1 : 4);
+
+describe.each(Object.entries(stores))('a turn that is parked, in %s', (name, store) => {
   test('does not hold up its conversation: the next message is answered, and the model reads its calls (edges 31)', async () => {
     const { thread, host, ended, first, requests } = await parkedThread([reply('You paid 5.'), reply('Yes.')], {
       store: store(),
@@ -56,21 +60,21 @@ describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store)
   });
 
   test('and the message behind it survive a kill at any write: the next process answers it once (edges 31)', async () => {
-    await killsBehindParked(store);
+    await killsBehindParked(store, 'recover', strideOf(name));
   });
 
   test.each(['work', 'sweep'] as const)(
     'and the message behind it survive a kill at any write: a later %s answers it, without another message (edges 31)',
     async (repairs) => {
-      await killsBehindParked(store, repairs);
+      await killsBehindParked(store, repairs, torture > 1 ? 1 : 4);
     },
   );
 });
 
 test.each(Object.entries(stores))(
   'a kill at any write of the process that parks a turn leaves the message behind it to a worker, in %s (edges 31)',
-  async (_, store) => {
-    await killsOfParking(store);
+  async (name, store) => {
+    await killsOfParking(store, strideOf(name));
   },
 );
 

@@ -58,6 +58,26 @@ describe('an approval', () => {
     },
   );
 
+  test.for([
+    ['one person', 1],
+    ['a quorum', 2],
+  ] as const)(
+    'of %s keeps its notes in events and record, and the model reads none (waiting 7)',
+    async ([, quorum]) => {
+      const desk = await waiting({ quorum, editable: true });
+      const persons = [ada, bob].slice(0, quorum);
+      const notes = persons.map(({ id }) => ({ by: { id }, note: `${id} rang the customer` }));
+      for (const { by, note } of notes) await desk.control.approve(desk.id, { by, note });
+      expect((await desk.run.result).status).toBe('ok');
+      expect(desk.paid).toEqual([700]);
+      expect(desk.seen.filter(({ type }) => type === 'wait.answered')).toMatchObject(notes);
+      const saved = desk.noted.of('save', 'append').map(({ args }) => JSON.stringify(args));
+      const settled = saved.findLast((text) => text.includes('"settled":[{')) ?? '';
+      for (const { note } of notes) expect(settled).toContain(`"note":"${note}"`);
+      expect(JSON.stringify(desk.model.calls)).not.toContain('rang the customer');
+    },
+  );
+
   test.for(['deny', 'expire'] as const)(
     'that ends with %s starts nothing, and the model reads execution-denied (waiting 4)',
     async (how) => {

@@ -14,6 +14,7 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
 }, async () => {
   const calls = Array.from({ length: COUNT }, (_, n) => ({ name: 'refund', input: { cents: n } }));
   const paid: unknown[] = [];
+  let expired = 0;
   const agent = defineAgent({
     id: 'desk',
     instructions: 'Refund.',
@@ -23,6 +24,9 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
     models: { fast: scriptedModel([callTools(calls), reply('done')]) },
     store: memoryStore(),
     defaults: { waitLingerMs: 60_000 },
+    inspect: (inspected) => {
+      if (inspected.type === '@xstate.event' && inspected.event.type === 'wait.answer') expired += 1;
+    },
   });
   const run = await executor.start(agent, { runId: 'r', prompt: 'Go.' });
   const open = new Set<number>();
@@ -37,6 +41,8 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
   }
   expect((await result).status).toBe('ok');
   expect(paid).toEqual([]);
+  // Each end of a wait changes the waits of the run, and none begins the others again.
+  expect(expired).toBe(COUNT);
   // A loop that is held sees that nearly all wait, then nearly none, and at most one number between.
   const between = [...open].filter((count) => count > COUNT / 10 && count < COUNT - COUNT / 10);
   expect(between.length).toBeGreaterThan(1);

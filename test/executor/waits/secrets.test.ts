@@ -49,6 +49,25 @@ test('prompts, facts, notes and reasons are redacted in records, events and logs
   expect([stored, events, JSON.stringify(desk.warned)].filter((text) => text.includes(secret))).toEqual([]);
 });
 
+test('the notes of an approval that is over are redacted too (waiting 13)', async () => {
+  const desk = await waiting();
+  const { id } = desk.wait();
+  // A process without the redaction sends the last one.
+  const careless = deskOf({ clock: desk.clock, noted: desk.noted }).executor.control('r');
+  await desk.control.approve(id, { by: ada, note: `Ada saw ${secret}` });
+  await careless.approve(id, { by: { id: 'bob' }, note: `Bob saw ${secret}` });
+  await desk.clock.advance(900);
+  await desk.run.result;
+  const saved = JSON.stringify(desk.noted.of('save', 'append').map(({ args }) => args));
+  const ended = saved.slice(saved.lastIndexOf('"settled":[{'));
+  for (const text of [ended, JSON.stringify(desk.seen)]) {
+    expect(text).toContain('Ada saw [secret]');
+    expect(text).toContain('Bob saw [secret]');
+  }
+  expect(saved).not.toContain(secret);
+  expect(JSON.stringify(desk.seen)).not.toContain(secret);
+});
+
 test('an edit that redaction would change is refused where it is sent and where it is taken (waiting 13)', async () => {
   const desk = await waiting({ rules: { needsApproval: true, approval: { editable: true } } });
   const { id } = desk.wait();

@@ -103,7 +103,7 @@ describe('after a deploy', () => {
     return { ...desk, run, state, again };
   }
 
-  test('that took the tool away, an approval is pending, and its call is an error result: the run goes on (edges 22)', async () => {
+  test('that took the tool away, an approval is pending, and its call is an error result: the run continues (edges 22)', async () => {
     const { run, state, again, executor, paid, noted, model } = await approvedBy({ tools: [] });
     expect(state).toBe('pending');
     expect((await again.run.result).status).toBe('ok');

@@ -102,7 +102,7 @@ async function bootAndPost(at: Calls): Promise<Calls> {
   return { boot: calls.boot, post: slow.calls.post };
 }
 
-test(`An approval that is posted at any moment of a boot counts once, and the text goes on in its stream (seed ${seed}) (web 30, 35)`, async () => {
+test(`An approval that is posted at any moment of a boot counts once, and the text continues in its stream (seed ${seed}) (web 30, 35)`, async () => {
   const random = randomFrom(seed);
   const { boot, post } = await bootAndPost({ boot: 0, post: 0 });
   expect(Math.min(boot, post)).toBeGreaterThan(5);

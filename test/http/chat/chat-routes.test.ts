@@ -97,7 +97,7 @@ describe('POST /chat', () => {
     expect(JSON.stringify(prompt)).toMatch(/Hi.*there/);
   });
 
-  test('waits for a person with an approval card, and goes on in the same message after the approval (web 28, 29, 30)', async () => {
+  test('waits for a person with an approval card, and continues in the same message after the approval (web 28, 29, 30)', async () => {
     let mails = 0;
     const host = chatHost({
       script: [callTool('mail', { to: 'bo' }), reply('Sent.')],

@@ -1,7 +1,7 @@
 import type { Executor, RunEvent, Wait } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { chatFrames } from '../../../src/http/chat/chat-stream.ts';
-import { frameId, placeIn } from '../../../src/http/chat/frame-id.ts';
+import { frameId, placeInFrame } from '../../../src/http/chat/frame-id.ts';
 import { treeEvents } from '../../../src/http/chat/tree-events.ts';
 import { Reading } from '../../../src/http/reading.ts';
 import { systemClock } from '../../../src/values/clock.ts';
@@ -162,12 +162,12 @@ describe('The waits of a run below', () => {
 
 describe('The id of a chunk', () => {
   test('names the run, the step, and the open questions of the step; another text is none (web 23)', () => {
-    expect(placeIn('a%2Fb/3')).toEqual({ runId: 'a/b', step: 3, asked: [] });
-    expect(placeIn('r/end')).toEqual({ runId: 'r', step: 'end', asked: [] });
+    expect(placeInFrame('a%2Fb/3')).toEqual({ runId: 'a/b', step: 3, asked: [] });
+    expect(placeInFrame('r/end')).toEqual({ runId: 'r', step: 'end', asked: [] });
     const asking = { runId: 'r', step: 1, asked: ['v', 'w/,\n'] };
-    expect(placeIn(frameId(asking))).toEqual(asking);
+    expect(placeInFrame(frameId(asking))).toEqual(asking);
     expect(frameId(asking)).not.toContain('\n');
     for (const id of ['', 'r', 'r/', 'r/x', 'r/1/2/3', 'r/end/w', 'r/1/%', 'r/-1', '%/1', `r/${'9'.repeat(20)}`])
-      expect(placeIn(id)).toBeUndefined();
+      expect(placeInFrame(id)).toBeUndefined();
   });
 });

@@ -8,6 +8,7 @@ import { chunksOf, messageOf, read } from './page.ts';
 import {
   approval,
   type Bodies,
+  type Body,
   begun,
   type Content,
   call,
@@ -54,6 +55,17 @@ describe('The chunks of a run', () => {
       { type: 'data-pawl-run', id: 'r', data: { runId: 'r', status: 'ok' } },
       { type: 'finish', finishReason: 'stop', messageMetadata: { usage } },
     ]);
+  });
+
+  test.for([
+    ['stop', 'stop'],
+    ['length', 'length'],
+    ['content-filter', 'content-filter'],
+    ['refusal', 'content-filter'],
+    ['other', 'other'],
+  ] as const)('say in `finish` how an answer ended: %s as %s (edges 7)', ([finishReason, said]) => {
+    const chunks = chunksOf(story(started, text(1, 0, 0, 'Half'), { ...stepDone(1), finishReason } as Body, ended()));
+    expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: said, messageMetadata: { usage } });
   });
 
   test('make the same message from pieces, from recorded messages, and from pieces that a record completes (web 26)', async () => {
@@ -302,7 +314,7 @@ describe('An approval in a page', () => {
     }
   });
 
-  test('that is asked anew replaces the old one: a call shows one approval (web 29)', async () => {
+  test('that is asked again replaces the old one: a call shows one approval (web 29)', async () => {
     const withdrawn = { type: 'wait.withdrawn', waitId: 'w', kind: 'approval', callId: 'c' } as const;
     const message = await messageOf(story(...asked, withdrawn, opened(approval('w2', 'c', 'mail'))));
     expect(partOf(message, 'c')).toMatchObject({ state: 'approval-requested', approval: { id: 'w2' } });
@@ -384,7 +396,7 @@ describe('The end of a stream', () => {
     expect(await read(out)).toMatchObject({ error: errorText });
   });
 
-  test('of a process is none: an interrupted or resting run goes on (web 24)', () => {
+  test('of a process is none: an interrupted or resting run continues (web 24)', () => {
     for (const status of ['interrupted', 'waiting'] as const) {
       const { chunks, out } = mapped(text(1, 0, 0, 'half'), { type: 'run.ended', status, output: '' });
       expect(chunks.isOver).toBe(false);

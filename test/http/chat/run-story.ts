@@ -3,7 +3,7 @@ import type { Wait } from '../../../src/run/waits/wait.ts';
 import type { AssistantMessage, ToolOutput } from '../../../src/values/message.ts';
 
 export type Content = AssistantMessage['content'];
-type Body = RunEventBody;
+export type Body = RunEventBody;
 export type Bodies = Body | readonly Body[];
 
 export const usage = { inputTokens: 1, outputTokens: 2, reasoningTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

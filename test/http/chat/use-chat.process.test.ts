@@ -91,7 +91,7 @@ async function conversation(cuts: readonly number[], { isPawls = false } = {}): 
 }
 
 describe('useChat with its stock transport', () => {
-  test('shows an approval card; after the approval the text goes on in the same message (web 29, 30, 37)', async () => {
+  test('shows an approval card; after the approval the text continues in the same message (web 29, 30, 37)', async () => {
     const host = await served(story());
     await using open = await page(host.url);
     void open.chat.sendMessage({ text: 'Mail Bo.' });

@@ -5,7 +5,7 @@ import { headOf } from '../../../src/record/delta.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
 import { Encryption } from '../../../src/store/encoding/encryption.ts';
-import { isCut, joinPieces, type Pieces, RunTexts, Splitter } from '../../../src/store/encoding/piece-refs.ts';
+import { isCutText, joinPieces, type Pieces, RunTexts, Splitter } from '../../../src/store/encoding/piece-refs.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import type { Message } from '../../../src/values/message.ts';
 import { torture } from '../../crash/random.ts';
@@ -148,7 +148,7 @@ describe('pieces of a record (recovery 4)', () => {
     const record = { ...open.record, openStep: undefined, messages: [open.record.openStep?.message as Message] };
     const { openStep: _, ...whole } = record;
     const split = splitter.split(encodeRecord(whole), whole, { isContinued: false });
-    expect(split.messages.some(isCut)).toBe(false);
+    expect(split.messages.some(isCutText)).toBe(false);
     expect(split.pieces).toEqual([]);
   });
 

@@ -2,9 +2,10 @@
  * A process of its own for the tests of the PostgreSQL store: `node postgres-child.ts <role> <url> <schema>`.
  * It says what it does in lines of JSON, and works on until it is done or killed.
  */
+
+import { postgresStore } from 'pawl/stores/postgres';
 import pg from 'pg';
 import { newOwner } from '../../../src/store/owner.ts';
-import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 const [role, url = '', schema = ''] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Claim } from '../../../src/store/port.ts';
-import { storeError } from '../../../src/store/postgres/errors.ts';
+import { serverError } from '../../../src/store/postgres/errors.ts';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { randomFrom, seed } from '../../crash/random.ts';
@@ -27,7 +27,7 @@ const calls: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>
 
 /** Until it comes to this: on a busy machine a first answer may take longer than a hasty store waits for it. */
 const inTheEnd = (call: () => Promise<unknown>) =>
-  expect.poll(() => call().catch((error: { code?: unknown }) => error.code), { timeout: 45_000 });
+  expect.poll(() => call().catch((error: { code?: unknown }) => error.code));
 
 describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
   test.concurrent.for(Object.keys(calls))('%s is refused within its time, and says why (recovery 6)', async (name) => {
@@ -142,7 +142,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     ['XX000', 'STORE_UNAVAILABLE'],
   ] as const)('SQLSTATE %s of the server is %s (recovery 6)', ([state, code]) => {
     const cause = Object.assign(new Error('of the server'), { code: state, severity: 'ERROR', detail: 'row (secret)' });
-    const seen = storeError(cause, 'the store');
+    const seen = serverError(cause, 'the store');
     expect(seen).toMatchObject({ code, cause: { message: 'of the server', code: state } });
     expect((seen as { cause: object }).cause).not.toHaveProperty('detail');
   });

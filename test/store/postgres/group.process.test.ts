@@ -110,13 +110,13 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
       ...runIds.flatMap((runId) => [store.load(runId), store.outcome(runId)]),
       store.listInterrupted(),
     ]);
-    await expect.poll(() => pool.out, { timeout: 45_000 }).toBe(0);
+    await expect.poll(() => pool.out).toBe(0);
     expect(pool.most).toBeLessThanOrEqual(6);
   });
 });
 
 describe.skipIf(whyNoPostgres)('large records', () => {
-  test('load lets the event loop go on between parts, and reads one state of the record (checkpoint 7, faults 14)', async () => {
+  test('load lets the event loop continue between parts, and reads one state of the record (checkpoint 7, faults 14)', async () => {
     const schema = server.freshSchema();
     const pool = server.pool();
     await using store = postgresStore({ pool, schema });

@@ -35,7 +35,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     expect((await contents(schema)).length).toBeGreaterThan(0);
   });
 
-  test('of many stores that come first at once, one makes it, and all go on (recovery 4)', async () => {
+  test('of many stores that come first at once, one makes it, and all continue (recovery 4)', async () => {
     const schema = server.freshSchema();
     const stores = Array.from({ length: 8 }, () => postgresStore({ pool: server.pool({ max: 2 }), schema }));
     await Promise.all(stores.map((store, i) => store.save(sampleRecord(`run-${i}`))));
@@ -181,7 +181,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     expect(await contents(schema)).toEqual(before);
   });
 
-  test('tables that are dropped while a store is open: one refusal, then they are made anew (recovery 6)', async () => {
+  test('tables that are dropped while a store is open: one refusal, then they are made again (recovery 6)', async () => {
     const schema = server.freshSchema();
     await using store = postgresStore({ pool: server.pool(), schema });
     await store.save(sampleRecord('run'));

@@ -4,8 +4,8 @@
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { newOwner } from '../../../src/store/owner.ts';
-import { sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 
 const [role, path = '', argument = ''] = process.argv.slice(2);

@@ -113,7 +113,7 @@ describe('writes that are asked for at once', () => {
 });
 
 describe('large records', () => {
-  test('load lets the event loop go on between parts, and reads one state of the record', async () => {
+  test('load lets the event loop continue between parts, and reads one state of the record', async () => {
     const path = freshPath();
     await using store = sqliteStore({ path, durability: 'process' });
     await using other = sqliteStore({ path, durability: 'process' });

@@ -76,7 +76,7 @@ describe('several processes on one file', () => {
     await Promise.all(children.map((each) => each.exited));
   });
 
-  test('writes wait for the lock of another process, and the event loop goes on meanwhile', async () => {
+  test('writes wait for the lock of another process, and the event loop continues meanwhile', async () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await store.save(sampleRecord('run'));

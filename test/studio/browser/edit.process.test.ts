@@ -6,7 +6,7 @@ import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromiu
 import { until } from '../../fixtures/host.ts';
 import { havePage } from '../studio-process.ts';
 import { Site } from './site.ts';
-import { press, shown, Tabs } from './tabs.ts';
+import { type Look, press, shown, Tabs } from './tabs.ts';
 
 interface Parcel {
   readonly to: string;
@@ -25,7 +25,7 @@ const send = defineTool({
     type: 'object',
     properties: {
       to: { type: 'string', description: 'Who gets it.' },
-      count: { type: 'integer' },
+      count: { type: 'integer', maximum: 9 },
       speed: { enum: ['slow', 'fast'] },
       signed: { type: 'boolean' },
       labels: { type: 'array', items: { type: 'string' } },
@@ -60,11 +60,11 @@ afterEach(async () => {
 afterAll(() => browser?.close());
 
 /** Opens the card of a run that waits until its parcel may be sent. */
-async function asked(parcel: Parcel): Promise<Page> {
+async function asked(parcel: Parcel, look?: Look): Promise<Page> {
   site = await Site.on(memoryStore(), { script: [callTool('send', { ...parcel }), reply('Done.')], tools: [send] });
   const agent = site.executor.agent('worker');
   if (agent) await site.executor.start(agent, { prompt: 'Send it.', runId: 'r', callerId: 'shop' });
-  const page = await tabs.open(site.at('#/inbox'));
+  const page = await tabs.open(site.at('#/inbox'), look);
   await shown(page, 'Exactly what will run');
   return page;
 }
@@ -114,5 +114,24 @@ describe.skipIf(whyNoChromium)(inChromium('the card of an approval in Chromium')
     await press(page, 'Approve this version');
     await until(() => sent.length > 0);
     expect(sent).toEqual([{ to: 'Grace', count: 2, speed: 'fast', signed: true, labels: ['glass'], memo }]);
+  });
+
+  test('says in sight what the server refuses of an edit, and at its field (studio 8)', async () => {
+    const page = await asked({ to: 'Bob', count: 1, memo: 'word\n'.repeat(200) }, { mayLose: true });
+    await press(page, 'Edit');
+    await page.getByLabel('count').fill('12');
+    await press(page, 'Approve this version');
+    const refusal = page.locator('.card').getByText('the changed input does not fit: count');
+    await refusal.waitFor();
+    const { y = -1, height = 0 } = (await refusal.boundingBox()) ?? {};
+    expect(y).toBeGreaterThanOrEqual(0);
+    expect(y + height).toBeLessThanOrEqual(900);
+    expect(await page.getByLabel('count').getAttribute('aria-invalid')).toBe('true');
+    await page.locator('.field', { hasText: 'count' }).getByRole('alert').waitFor();
+    expect(await page.getByLabel('to · Who gets it.').getAttribute('aria-invalid')).toBe('false');
+    await page.getByLabel('count').fill('9');
+    await press(page, 'Approve this version');
+    await until(() => sent.length > 0);
+    expect(sent).toMatchObject([{ to: 'Bob', count: 9 }]);
   });
 });

@@ -5,14 +5,14 @@ import { fanOut } from 'pawl/fan-out';
 import { fail, reply, scriptedModel } from 'pawl/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { escaped } from '../../../src/studio/page/parts/escaped.ts';
+import { escapedHtml } from '../../../src/studio/page/parts/escaped.ts';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
 import { hostOf, until } from '../../fixtures/host.ts';
 import { hostileStore, idOf, payloads, richRuns } from './hostile-store.ts';
 import { Site } from './site.ts';
 import { go, Tabs } from './tabs.ts';
 
-const shown = payloads.map(escaped);
+const shown = payloads.map(escapedHtml);
 
 describe.skipIf(whyNoChromium)(inChromium('hostile texts in Studio in Chromium'), () => {
   const root = mkdtempSync(join(tmpdir(), 'pawl-hostile-'));

@@ -7,7 +7,7 @@ import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromiu
 import { until } from '../../fixtures/host.ts';
 import { drawnMachines } from '../drawn-machines.ts';
 import { Site } from './site.ts';
-import { faultsOf, type Look, lookAt, press, shown, Tabs } from './tabs.ts';
+import { faultsOf, type Look, lookAt, press, shown, Tabs, tooWide } from './tabs.ts';
 
 const DAY = 86_400_000;
 
@@ -216,7 +216,7 @@ describe.skipIf(whyNoChromium !== undefined)('the drawing of a workflow in Studi
     for (const look of looks) {
       await lookAt(page, look);
       await page.locator('.drawing svg').waitFor();
-      expect([look, await faultsOf(page)]).toEqual([look, []]);
+      expect([look, await faultsOf(page), await tooWide(page)]).toEqual([look, [], []]);
     }
     await page.close();
     tabs.check(refused);

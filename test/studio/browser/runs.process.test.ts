@@ -2,9 +2,11 @@ import { defineTool, memoryStore, type Tool } from 'pawl';
 import { callTool, reply, type ScriptedRequest } from 'pawl/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { named, overloaded } from '../../executor/failover/lists.ts';
 import { promptOf } from '../../fixtures/answering-model.ts';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
 import { type gate, hostOf, gate as newGate, until } from '../../fixtures/host.ts';
+import { collecting } from '../../otel/spans.ts';
 import { Site } from './site.ts';
 import { go, shown, Tabs } from './tabs.ts';
 
@@ -85,7 +87,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
   const button = (name: string) => page.getByRole('button', { name });
   const dialog = () => page.getByRole('dialog');
   const actions = async () => (await page.locator('.head button').allTextContents()).map((text) => text.trim());
-  const verdict = (text: string) => page.locator('.why', { hasText: text }).waitFor({ timeout: 45_000 });
+  const verdict = (text: string) => page.locator('.why', { hasText: text }).waitFor();
 
   /** Starts a run that works until its gate is opened. */
   async function working(runId: string, of = worker): Promise<void> {
@@ -121,6 +123,39 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     expect(JSON.stringify(worker.model.calls.at(-1)?.messages)).toContain('Only invoices of this year.');
   });
 
+  test('the record of a run has the id of its trace, and a button that copies it (otel 2)', async () => {
+    const traced = workerOn(store, { tracing: collecting().process() });
+    await traced.run({ runId: 'traced', prompt: 'Be quick.' });
+    const { traceId: made } = (await traced.executor.explain('traced')) ?? {};
+    await open('traced');
+    await go(page, '#/run/traced/record');
+    const trace = page.locator('dt', { hasText: 'Trace' }).locator('xpath=following-sibling::dd[1]');
+    expect(await trace.textContent()).toBe(`${made} Copy`);
+    await page.evaluate('navigator.clipboard.writeText = async (text) => void (globalThis.copied = text)');
+    await trace.getByRole('button', { name: 'Copy' }).click();
+    await trace.getByText('Copied').waitFor();
+    expect(await page.evaluate('globalThis.copied')).toBe(made);
+    expect(made).toHaveLength(32);
+    await traced.executor.shutdown();
+  });
+
+  test('the chart of a run is folded by its key and opened by its button, and stays folded on the page of another run (edges, Studio)', async () => {
+    await working('folded');
+    await working('other');
+    await open('folded');
+    const chart = page.locator('svg.chart');
+    await chart.waitFor();
+    await page.keyboard.press('c');
+    await chart.waitFor({ state: 'detached' });
+    await open('other');
+    const opener = page.getByRole('button', { name: 'c open' });
+    await opener.waitFor();
+    expect([await chart.count(), await opener.getAttribute('aria-expanded')]).toEqual([0, 'false']);
+    await opener.click();
+    await chart.waitFor();
+    for (const runId of ['folded', 'other']) gateOf(runId).open();
+  });
+
   test('a cancel asks once more with the name of the run, and the ended run says who cancelled it and why (studio 25, 28)', async () => {
     await working('cancelled');
     await open('cancelled');
@@ -136,6 +171,24 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     expect(await actions()).toEqual(['Retry']);
   });
 
+  test('the button of a run that ended badly retries it, and its page says how it ends (lab 29)', async () => {
+    await working('retried');
+    await worker.executor.control('retried').cancel();
+    await until(async () => (await store.load('retried', { ended: true }))?.outcome !== undefined);
+    await open('retried');
+    await button('Retry').click();
+    await until(async () => (await store.load('retried', { ended: true }))?.retries?.length === 1);
+    await verdict('Ended: ok');
+    // The page was open when the run ended.
+    await shown(page, 'Retried by Ada.');
+    const record = await store.load('retried', { ended: true });
+    expect(record).toMatchObject({
+      retries: [{ steps: 0, error: { code: 'CANCELLED' } }],
+      outcome: { output: 'done' },
+    });
+    expect(await actions()).toEqual([]);
+  });
+
   test('a resting run is parked after a question with its name, and unparked by the button beside the reason (studio 2, 25)', async () => {
     await resting('set-aside');
     await open('set-aside');
@@ -149,6 +202,18 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await page.locator('.why').getByRole('button', { name: 'Unpark' }).click();
     await shown(page, 'By Ada');
     expect((await store.load('set-aside'))?.parked).toBeUndefined();
+  });
+
+  test('a step that is chosen says which model of a list failed, why, and which one answered (failover 12)', async () => {
+    const opus = { model: named('anthropic/opus', [overloaded]), maxAttempts: 1 };
+    const list = [opus, named('openai/gpt', [reply('Done.')])];
+    const listed = workerOn(store, { models: { fast: list } as never });
+    expect((await listed.run({ runId: 'listed', prompt: 'Be quick.' })).status).toBe('ok');
+    await open('listed');
+    await page.locator('.tr').first().click();
+    const models = page.locator('.insp dt', { hasText: 'Models' }).locator('xpath=following-sibling::dd[1]');
+    expect(await models.textContent()).toBe('anthropic/opus: 529 → openai/gpt');
+    await listed.executor.shutdown();
   });
 
   test('a step that is chosen can be forked with a word on effects, and the fork continues where its agent is (lab 29)', async () => {
@@ -211,6 +276,21 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await early.close();
   });
 
+  test('the address of a run that is not there says so, also where the texts of the server come last (studio 13)', async () => {
+    const slow = await tabs.open('about:blank');
+    const isMissing = slow.waitForResponse((response) => response.url().endsWith('/runs/nowhere/record'));
+    await slow.route('**/store', async (route) => {
+      await isMissing;
+      // The page has drawn its answer by then, without a word.
+      await slow.locator('p.why.at-bad').waitFor({ state: 'attached' });
+      await route.continue();
+    });
+    await slow.goto(site.at('#/run/nowhere'));
+    await shown(slow, 'This run is not in the store: it was erased, or was never there.');
+    await slow.close();
+    tabs.check('/runs/nowhere/record');
+  });
+
   test('a filter by state, text and label is a part of the address, and stays over a reload and the way back (studio 1, 14)', async () => {
     await resting('filtered-1');
     await resting('filtered-2');
@@ -241,6 +321,33 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await list.getByLabel('Filter runs').fill('nothing like it');
     await shown(list, 'No run fits the filter');
     gateOf('filtered-3').open();
+    await list.close();
+  });
+
+  test('ended runs are found by the days of their end, of which the server is asked (studio 1, operations 45)', async () => {
+    await worker.run({ runId: 'today', prompt: 'Be quick.' });
+    const list = await tabs.open(site.at('#/runs'));
+    const row = list.locator('.row', { hasText: 'today' });
+    const asked: (string | null)[][] = [];
+    list.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname === '/runs') asked.push([searchParams.get('since'), searchParams.get('until')]);
+    });
+    await list.getByRole('button', { name: 'Ended' }).click();
+    const day = await list.evaluate(() => new Date().toLocaleDateString('sv-SE'));
+    await list.getByLabel('since').fill(day);
+    await list.getByLabel('until').fill(day);
+    await row.waitFor();
+    await expect
+      .poll(() => asked.at(-1))
+      .toEqual([String(Date.parse(`${day}T00:00`)), String(Date.parse(`${day}T24:00`))]);
+    expect(new URL(list.url()).hash).toContain(`since=${day}&until=${day}`);
+    await list.getByLabel('since').fill('2001-02-03');
+    await list.getByLabel('until').fill('2001-02-03');
+    await shown(list, 'No run fits the filter');
+    await list.getByRole('button', { name: 'All' }).click();
+    await row.waitFor();
+    expect(new URL(list.url()).hash).toBe('#/runs');
     await list.close();
   });
 

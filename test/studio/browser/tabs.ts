@@ -96,7 +96,7 @@ export async function go(page: Page, view: string): Promise<void> {
 
 /** Waits until a text is in sight. */
 export async function shown(page: Page, text: string): Promise<void> {
-  await page.getByText(text).first().waitFor({ timeout: 45_000 });
+  await page.getByText(text).first().waitFor();
 }
 
 /** Presses a button. */
@@ -107,12 +107,16 @@ export async function press(page: Page, name: string): Promise<void> {
 /** The rules that look at colours. Two looks of the same size differ in nothing else. */
 const colours = ['color-contrast', 'link-in-text-block'];
 
-/** The faults of a page that axe finds, and whether it is wider than its window. @param only whether only its colours have changed */
+/** The faults of a page that axe finds. @param only whether only its colours have changed */
 export async function faultsOf(page: Page, only?: 'colours'): Promise<readonly string[]> {
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe);
   const options = { resultTypes: ['violations'], iframes: false, ...(only ? { runOnly: colours } : {}) };
-  return page.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => [
-    ...violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)),
-    ...(document.documentElement.scrollWidth <= innerWidth ? [] : ['it is wider than its window']),
-  ])`);
+  return page.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)))`);
+}
+
+/** Whether a page is wider than its window, as a fault. */
+export async function tooWide(page: Page): Promise<readonly string[]> {
+  const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+  return isWide ? ['it is wider than its window'] : [];
 }

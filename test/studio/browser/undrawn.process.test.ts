@@ -69,7 +69,7 @@ describe.skipIf(whyNoChromium)(inChromium('a run that no view can draw, in Chrom
 
   const listed = () => page.locator('.row a.cover').nth(2).waitFor();
 
-  test('says so in its place, and the page goes on (studio 13, 27)', async () => {
+  test('says so in its place, and the page continues (studio 13, 27)', async () => {
     await listed();
     await go(page, '#/run/broken');
     await page.getByText('This cannot be shown.').waitFor();

@@ -40,7 +40,7 @@ function payTool(name: string, approval: object): Tool {
 const tools = [
   payTool('pay', { editable: true }),
   payTool('pay_twice_seen', { quorum: 2 }),
-  payTool('pay_soon', { expiresInMs: 2_500 }),
+  payTool('pay_soon', { expiresInMs: 6_000 }),
   defineTool({
     name: 'ask',
     description: 'Asks a person.',

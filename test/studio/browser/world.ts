@@ -32,6 +32,10 @@ export class World {
     await once(worker, 'message');
   }
 
+  get isAtWork(): boolean {
+    return this.#worker !== undefined;
+  }
+
   /** Ends that process as a crash would. */
   async crash(): Promise<void> {
     const worker = this.#worker;
@@ -42,7 +46,6 @@ export class World {
   /** Starts a run, and waits until it is recorded. */
   start(order: Order): Promise<void> {
     const worker = this.#worker;
-    // A test that failed may have left it so: those after it must not wait for ever.
     if (!worker) return Promise.reject(new Error('no process works on the world'));
     return new Promise((resolve, reject) => {
       const onMessage = ({ runId, error }: { readonly runId?: string; readonly error?: string }) => {

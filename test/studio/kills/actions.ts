@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createExecutor } from 'pawl';
 import { AppliedLog } from '../../../src/studio/fan-outs/applied-log.ts';
 import { FanOutFiles } from '../../../src/studio/fan-outs/fan-out-files.ts';
-import { answersOf, digestOf } from '../../../src/studio/fan-outs/fan-out-view.ts';
+import { answersOfFanOut, digestOfFanOut } from '../../../src/studio/fan-outs/fan-out-view.ts';
 import { act, type Job } from './act.ts';
 import type { RunId, World } from './world.ts';
 
@@ -38,9 +38,9 @@ async function digestIn(world: World) {
   const files = new FanOutFiles(join(world.root, '.pawl'));
   const [line] = (await files.list()).items;
   const { fanOut, path } = await files.read(line?.id ?? '');
-  const [answer] = answersOf(fanOut);
+  const [answer] = answersOfFanOut(fanOut);
   if (!line || !answer) throw new Error('there is no fan-out');
-  return { id: line.id, path, modelId: answer.modelId, digest: digestOf(answer) };
+  return { id: line.id, path, modelId: answer.modelId, digest: digestOfFanOut(answer) };
 }
 
 /** The actions by their names. */

@@ -2,10 +2,10 @@ import { defineTool, type JournalEvent, memoryStore } from 'pawl';
 import { callTool, callTools, fail, reply } from 'pawl/testing';
 import { describe, expect, it } from 'vitest';
 import {
-  afterEvent,
   type ChartFacts,
+  chartAfter,
+  chartFactsOf,
   factsBefore,
-  factsOfRecord,
   unseen,
 } from '../../../src/studio/page/chart/chart-model.ts';
 import { layoutOf } from '../../../src/studio/page/chart/layout.ts';
@@ -58,7 +58,7 @@ type Host = ReturnType<typeof watchedHost>;
 
 async function factsFrom({ executor }: Host): Promise<ChartFacts> {
   let facts = unseen();
-  for await (const event of executor.events('r')) facts = afterEvent(facts, event);
+  for await (const event of executor.events('r')) facts = chartAfter(facts, event);
   return facts;
 }
 
@@ -134,7 +134,7 @@ describe('the chart of a run with a journal (studio 5)', () => {
     let facts = unseen();
     for await (const event of reader) {
       events.push(event);
-      facts = afterEvent(facts, event);
+      facts = chartAfter(facts, event);
       if (event.type === 'run.waiting') break;
     }
     expect(facts).toMatchObject({ at: 'running.waiting', last: 'running.calling-tools>running.waiting' });
@@ -178,7 +178,7 @@ describe('the chart of a run with a journal (studio 5)', () => {
           wait: { kind: random(2) ? 'approval' : 'retry' },
           error: random(2) ? { code: ['STEP_LIMIT', 'OUTPUT_INVALID', 'MODEL'][random(3)] } : undefined,
         };
-        facts = afterEvent(facts, event as never);
+        facts = chartAfter(facts, event as never);
         const stages = Array.from({ length: Math.max(1, facts.phases) }, (_, open) => layoutOf(facts.phases, open));
         const states = new Set(['', ...stages.flatMap(({ nodes, boxes }) => [...nodes, ...boxes].map(({ id }) => id))]);
         const edges = new Set(['', ...stages.flatMap((layout) => layout.edges.map(({ id }) => id))]);
@@ -194,7 +194,7 @@ describe('the chart of a run without a journal (studio 5)', () => {
   const view = (facts: object) => ({ waits: [], line: { state: 'wait' }, ...facts }) as unknown as RecordView;
 
   it('shows the state of the last save, and the steps that the record has', () => {
-    const facts = factsOfRecord(
+    const facts = chartFactsOf(
       view({ state: { name: 'running.waiting', isLive: false }, record: { iteration: 3, attempts: 2 } }),
     );
     expect(facts).toMatchObject({ at: 'running.waiting', last: '', phases: 0 });
@@ -219,7 +219,7 @@ describe('the chart of a run without a journal (studio 5)', () => {
     const done = { ...base, type: 'step.done', step: 41, tools: ['look'], usage: { inputTokens: 0, outputTokens: 0 } };
     const facts = factsBefore(done as never, view);
     expect(facts).toMatchObject({ phases: 2, done: 1 });
-    const after = afterEvent(facts, done as never);
+    const after = chartAfter(facts, done as never);
     expect(after).toMatchObject({ at: 'phase(1).entering', step: 41 });
     expect(after.visits['phase(1).landing']).toBe(41);
     expect(factsBefore({ ...base, type: 'run.started' } as never, view)).toEqual(unseen());
@@ -230,7 +230,7 @@ describe('the chart of a run without a journal (studio 5)', () => {
       { name: 'a', isDone: true },
       { name: 'b', isDone: false },
     ];
-    const facts = factsOfRecord(
+    const facts = chartFactsOf(
       view({ state: { name: 'phase(1).entering', isLive: false }, record: { iteration: 3, attempts: 1, phases } }),
     );
     expect(facts).toMatchObject({ phases: 2, done: 1, at: 'phase(1).entering' });
@@ -238,7 +238,7 @@ describe('the chart of a run without a journal (studio 5)', () => {
   });
 
   it('says of a run that has ended only that it has', () => {
-    expect(factsOfRecord(view({ result: { status: 'ok', output: '' } }))).toMatchObject({
+    expect(chartFactsOf(view({ result: { status: 'ok', output: '' } }))).toMatchObject({
       at: 'settled',
       visits: { settled: 1 },
     });

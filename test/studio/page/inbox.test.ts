@@ -1,30 +1,30 @@
 import { describe, expect, test } from 'vitest';
 import { takeWords } from '../../../src/studio/page/frame/words.ts';
-import { fieldsOf, filledOf, typedOf } from '../../../src/studio/page/inbox/form-fields.ts';
+import { fieldsOf, filledOf, refusalsIn, typedOf } from '../../../src/studio/page/inbox/form-fields.ts';
 import {
-  afterEvent,
   afterRecord,
   answerIn,
-  headOf,
-  isOver,
-  type Sent,
-  stagesOf,
+  headOfStage,
+  isStageOver,
+  type StageAnswer,
+  stageAfter,
+  stagesOfAnswers,
 } from '../../../src/studio/page/inbox/stages.ts';
 import {
-  dueOf,
+  dueOfWait,
   fullerWait,
   overText,
   resultOfExpiry,
   settledText,
   titleOf,
-  votesOf,
+  votesShownOf,
   voteText,
   waitRows,
   when,
   whereOf,
 } from '../../../src/studio/page/inbox/waits.ts';
 import { pageWords } from '../../../src/studio/page-words.ts';
-import type { JournalEvent, ListedWait, RecordView } from '../../../src/studio/wire.ts';
+import type { JournalEvent, RecordView, WaitLine } from '../../../src/studio/wire.ts';
 
 takeWords(
   pageWords(
@@ -56,9 +56,9 @@ const approval = (more: object = {}) =>
     editable: true,
     onExpiry: 'deny',
     ...more,
-  }) as unknown as ListedWait;
+  }) as unknown as WaitLine;
 
-const approved = (more: Partial<Sent> = {}, wait = approval()): Sent => ({
+const approved = (more: Partial<StageAnswer> = {}, wait = approval()): StageAnswer => ({
   wait,
   how: 'approve',
   isSending: false,
@@ -68,7 +68,7 @@ const approved = (more: Partial<Sent> = {}, wait = approval()): Sent => ({
 const event = (type: string, more: object) => ({ type, runId: 'r1', ...more }) as unknown as JournalEvent;
 const record = (more: object = {}) =>
   ({ waits: [], line: { steps: 0, state: 'run', where: 'step 3' }, ...more }) as unknown as RecordView;
-const isDone = (own: Sent) => stagesOf(own).map((stage) => stage.isDone);
+const isDone = (own: StageAnswer) => stagesOfAnswers(own).map((stage) => stage.isDone);
 
 describe('the list of waits (studio 8)', () => {
   test('shows first what needs a person, and in each group what ends soonest', () => {
@@ -97,20 +97,20 @@ describe('the list of waits (studio 8)', () => {
       { runId: '~x', agentId: 'clerk', callId: 'c0' },
     ];
     const wait = approval({ path, prompt: 'Pay?', quorum: 2, dueAt: NOON + 82_800_000, onExpiry: 'park' });
-    expect([titleOf(wait), whereOf(wait), votesOf(wait), dueOf(wait, NOON)]).toEqual([
+    expect([titleOf(wait), whereOf(wait), votesShownOf(wait), dueOfWait(wait, NOON)]).toEqual([
       'Pay?',
       ['r1', 'clerk', 'refund'],
       'needs 2, 0 given',
       'approval · expires in 23 h',
     ]);
     expect(resultOfExpiry(wait).join(' ')).toBe('the run is parked');
-    expect(dueOf(wait, NOON + 90_000_000)).toBe('approval · its time is over');
+    expect(dueOfWait(wait, NOON + 90_000_000)).toBe('approval · its time is over');
     expect([when(NOON, NOON), when(NOON + 86_400_000, NOON)]).toEqual(['12:00', 'tomorrow 12:00']);
   });
 
   test('says which rule holds back the request of a run that rests for its turn, and until when (failover 18)', () => {
     const wait = approval({ kind: 'limit', model: 'anthropic/opus', rule: 'label:tenant', dueAt: NOON + 90_000 });
-    expect([titleOf(wait), dueOf(wait, NOON)]).toEqual(['label:tenant', 'limit · in 1 m 30 s']);
+    expect([titleOf(wait), dueOfWait(wait, NOON)]).toEqual(['label:tenant', 'limit · in 1 m 30 s']);
     expect(titleOf(approval({ kind: 'limit', model: 'm' }))).toBe('m');
   });
 
@@ -132,6 +132,7 @@ describe('the list of waits (studio 8)', () => {
     expect(settledText('Denied')).toBeUndefined();
     const kept = record({ record: { raw: { value: { waiting: { settled: [null, settled] } } } } });
     expect(overText(kept, 'w1')).toMatch(/^Denied by Bob at .*12:00\.$/);
+    expect(settledText({ how: 'approve', by: { id: 'ada' }, note: 'I rang.' })).toBe('Approved by ada: I rang.');
     expect(overText(record({ line: { state: 'cut', where: 'ended: cancelled' } }), 'w1')).toBe(
       'The run has ended: ended: cancelled.',
     );
@@ -142,16 +143,16 @@ describe('the stages of an answer (studio 9)', () => {
   test('are true one after the other, from the events of the run: stored, taken up, the call runs, its result', () => {
     let own = approved();
     expect(isDone(own)).toEqual([true, false, false]);
-    own = afterEvent(own, event('tool.started', { callId: 'c1' }), 'api-1');
+    own = stageAfter(own, event('tool.started', { callId: 'c1' }), 'api-1');
     expect(isDone(own)).toEqual([true, false, false]);
-    own = afterEvent(own, event('wait.answered', { waitId: 'w1', how: 'approve' }), 'api-2');
-    expect(stagesOf(own)[1]).toEqual({ text: 'Taken up by api-2', isDone: true });
-    own = afterEvent(own, event('tool.started', { callId: 'c2' }), 'api-2');
+    own = stageAfter(own, event('wait.answered', { waitId: 'w1', how: 'approve' }), 'api-2');
+    expect(stagesOfAnswers(own)[1]).toEqual({ text: 'Taken up by api-2', isDone: true });
+    own = stageAfter(own, event('tool.started', { callId: 'c2' }), 'api-2');
     expect(isDone(own)).toEqual([true, true, false]);
-    own = afterEvent(own, event('tool.started', { callId: 'c1', owner: 'api-2' }), 'api-2');
-    expect([isDone(own), isOver(own)]).toEqual([[true, true, true], false]);
-    own = afterEvent(own, event('tool.done', { callId: 'c1', output: { type: 'error-text', value: 'no' } }), 'api-2');
-    expect([stagesOf(own)[2]?.text, isOver(own)]).toEqual(['refund has failed: the model reads why', true]);
+    own = stageAfter(own, event('tool.started', { callId: 'c1', owner: 'api-2' }), 'api-2');
+    expect([isDone(own), isStageOver(own)]).toEqual([[true, true, true], false]);
+    own = stageAfter(own, event('tool.done', { callId: 'c1', output: { type: 'error-text', value: 'no' } }), 'api-2');
+    expect([stagesOfAnswers(own)[2]?.text, isStageOver(own)]).toEqual(['refund has failed: the model reads why', true]);
   });
 
   test('are what the record proves where no journal is: the wait is gone, its call has started, its step is over', () => {
@@ -173,42 +174,42 @@ describe('the stages of an answer (studio 9)', () => {
     const { trouble } = afterRecord(approved(), record({ record: { raw } }));
     expect(trouble).toMatchObject({ code: 'ALREADY_ANSWERED', message: expect.stringContaining('Denied by bob') });
     const refused = event('wait.refused', { waitId: 'w1', code: 'ANSWER_REFUSED', reason: 'not yours' });
-    expect(afterEvent(approved(), refused).trouble).toEqual({ code: 'ANSWER_REFUSED', message: 'not yours' });
+    expect(stageAfter(approved(), refused).trouble).toEqual({ code: 'ANSWER_REFUSED', message: 'not yours' });
   });
 
   test('of an answer that was refused are none: it never reads Stored (edges 22)', () => {
     const refused = event('wait.refused', { waitId: 'w1', code: 'ANSWER_REFUSED', reason: 'not yours' });
-    expect(stagesOf(afterEvent(approved({ isPending: true }), refused))).toEqual([]);
+    expect(stagesOfAnswers(stageAfter(approved({ isPending: true }), refused))).toEqual([]);
     // The record of a wait that was asked again does not have it any more, and may be read first.
     const again = event('wait.refused', { waitId: 'w1', code: 'WAIT_GONE', reason: 'wait w2 asks again' });
-    expect(stagesOf(afterEvent(approved({ takenBy: '' }), again))).toEqual([]);
+    expect(stagesOfAnswers(stageAfter(approved({ takenBy: '' }), again))).toEqual([]);
   });
 
   test('of an answer that its process may refuse begin with that: it is not called stored (edges 22)', () => {
-    expect(stagesOf(approved({ isPending: true }))[0]?.text).toMatch(/may refuse it$/);
-    expect(stagesOf(approved({ isPending: true, takenBy: 'api-2' }))[0]?.text).toMatch(/^Stored/);
+    expect(stagesOfAnswers(approved({ isPending: true }))[0]?.text).toMatch(/may refuse it$/);
+    expect(stagesOfAnswers(approved({ isPending: true, takenBy: 'api-2' }))[0]?.text).toMatch(/^Stored/);
   });
 
   test('of one vote of two end with the vote: no call runs yet', () => {
     const wait = approval({ quorum: 2 });
-    const voted = afterEvent(approved({}, wait), event('wait.answered', { waitId: 'w1', votes: 1 }), 'api-2');
-    expect(stagesOf(voted).at(-1)?.text).toBe('1 of 2 have approved: others are needed');
+    const voted = stageAfter(approved({}, wait), event('wait.answered', { waitId: 'w1', votes: 1 }), 'api-2');
+    expect(stagesOfAnswers(voted).at(-1)?.text).toBe('1 of 2 have approved: others are needed');
     const votes = [{ by: { id: 'ada' }, at: NOON }];
     expect(afterRecord(approved({}, wait), record({ waits: [approval({ quorum: 2, votes })] })).votes).toBe(1);
   });
 
   test('of a denial end when it is taken up', () => {
-    expect(isOver(approved({ how: 'deny', takenBy: '' }))).toBe(true);
-    expect(isOver(approved({ how: 'deny' }))).toBe(false);
+    expect(isStageOver(approved({ how: 'deny', takenBy: '' }))).toBe(true);
+    expect(isStageOver(approved({ how: 'deny' }))).toBe(false);
   });
 
   test('that have not come are said as what is to come', () => {
-    expect(stagesOf(approved()).map(({ text }) => text)).toEqual([
+    expect(stagesOfAnswers(approved()).map(({ text }) => text)).toEqual([
       'Stored: your answer survives a crash from here on',
       'Next: a process takes up the run',
       'Then: refund runs',
     ]);
-    expect(stagesOf(approved({ how: 'deny' }))[2]?.text).toBe('Then: The model reads that it was denied');
+    expect(stagesOfAnswers(approved({ how: 'deny' }))[2]?.text).toBe('Then: The model reads that it was denied');
   });
 
   test('stand below the answer, which names the person and what became of the call', () => {
@@ -221,7 +222,7 @@ describe('the stages of an answer (studio 9)', () => {
       approved({ how: 'deny' }),
       approved({ by: { id: 'bob', name: 'Bob' } }),
       approved({}, approval({ quorum: 2 })),
-    ].map((own) => headOf(own, ada));
+    ].map((own) => headOfStage(own, ada));
     expect(heads).toEqual([
       'Approved by ada. refund has not started yet.',
       'Approved by ada. refund runs.',
@@ -297,11 +298,22 @@ describe('the form of an edit or an answer (studio 8)', () => {
     const fields = fieldsOf(schema, undefined);
     expect(filledOf(fields, { cents: '1.5', why: '"x"', tags: '[' }, undefined).wrong).toEqual({
       cents: 'It needs a whole number.',
-      why: 'It needs one of the choices.',
+      why: 'It needs a choice.',
       tags: 'It is not valid JSON.',
     });
     expect(filledOf(fields, {}, undefined).wrong).toEqual({ cents: 'It needs a value.' });
     expect(filledOf(fields, { cents: '5', why: '"late"' }, undefined)).toEqual({ value: { cents: 5, why: 'late' } });
+  });
+
+  test('takes from a refusal of the server what it says of each field', () => {
+    const fields = ['to', 'cents', 'tags', 'why', '__proto__'].map((name) => ({
+      ...fieldsOf(schema, undefined)[0],
+      name,
+    }));
+    const said = 'the changed input does not fit: cents: must be <= 9; tags[0].id: is missing; tone: is unknown';
+    expect(refusalsIn(fields as never, said)).toEqual({ cents: 'cents: must be <= 9', tags: 'tags[0].id: is missing' });
+    expect(refusalsIn(fields as never, 'ada may not decide about this call')).toEqual({});
+    expect(refusalsIn(fields as never)).toEqual({});
   });
 
   test('changes no prototype by a property with the name of one', () => {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { age, clockTime, short, size, span, usd } from '../../../src/studio/page/parts/amounts.ts';
-import { escaped } from '../../../src/studio/page/parts/escaped.ts';
+import { escapedHtml } from '../../../src/studio/page/parts/escaped.ts';
 import {
   bounded,
   fits,
   held,
   labelIn,
   merged,
-  rowsOf,
+  rowsOfRuns,
   totalsOf,
   unfolded,
 } from '../../../src/studio/page/runs/run-rows.ts';
@@ -39,7 +39,7 @@ describe('the list of runs', () => {
 
   test('groups are in the order: needs you, running, waiting, no process, ended (studio 1)', () => {
     const lines = (['ok', 'park', 'wait', 'run', 'you', 'cut', 'idle'] as const).map((state) => line(state, { state }));
-    const shown = rowsOf(lines, all).map((row) => row.group ?? row.line?.runId);
+    const shown = rowsOfRuns(lines, all).map((row) => row.group ?? row.line?.runId);
     expect(shown).toEqual([
       ...['Needs you', 'you', 'Running', 'run', 'Waiting for time or an event', 'wait'],
       ...['No process works on it', 'idle', 'park', 'Ended', 'cut', 'ok'],
@@ -48,7 +48,7 @@ describe('the list of runs', () => {
 
   test('in a group the newest run is first, and a live one before all (studio 1)', () => {
     const { updatedAt: _, ...live } = line('live');
-    const rows = rowsOf([line('old', { updatedAt: 1 }), line('new', { updatedAt: 2 }), live], all);
+    const rows = rowsOfRuns([line('old', { updatedAt: 1 }), line('new', { updatedAt: 2 }), live], all);
     expect(rows.map((row) => row.line?.runId)).toEqual([undefined, 'live', 'new', 'old']);
   });
 
@@ -62,6 +62,15 @@ describe('the list of runs', () => {
     expect(labelIn('label:=x')).toEqual({ rest: 'label:=x' });
   });
 
+  test('a filter by days has the runs that ended then, and no open one (studio 1, operations 45)', () => {
+    const days = { states: [], text: '', since: 1_000, until: 2_000 };
+    const ended = (updatedAt: number) => line('a', { state: 'ok', updatedAt });
+    expect([999, 1_000, 1_999, 2_000].map((at) => fits(ended(at), days))).toEqual([false, true, true, false]);
+    expect(fits(line('a', { state: 'idle', updatedAt: 1_500 }), days)).toBe(false);
+    expect(fits(ended(5_000), { ...all, since: 1_000 })).toBe(true);
+    expect(fits(ended(5_000), { ...all, until: 2_000 })).toBe(false);
+  });
+
   test('a changed line replaces its old one, and a new run waits (studio 15)', () => {
     const { lines, fresh } = merged(mapOf(line('a')), [line('a', { state: 'ok' }), line('b')]);
     expect(lines.get('a')?.state).toBe('ok');
@@ -70,14 +79,14 @@ describe('the list of runs', () => {
   });
 
   test('under the pointer each run stays where it is, with its newest state (studio 15)', () => {
-    const before = rowsOf([line('a', { updatedAt: 2 }), line('b', { updatedAt: 1 })], all);
+    const before = rowsOfRuns([line('a', { updatedAt: 2 }), line('b', { updatedAt: 1 })], all);
     const after = held(before, mapOf(line('a', { state: 'ok' }), line('b', { updatedAt: 9 })));
     expect(after.map((row) => row.line?.runId)).toEqual([undefined, 'a', 'b']);
     expect(after[1]?.line?.state).toBe('ok');
   });
 
   test('children are folded under their root until they are asked for (studio 1)', () => {
-    const rows = rowsOf([line('root', { children: 2 })], all);
+    const rows = rowsOfRuns([line('root', { children: 2 })], all);
     expect(unfolded(rows, new Map())).toEqual(rows);
     const open = unfolded(rows, new Map([['root', [line('~x'), line('~y')]]]));
     expect(open.map((row) => row.line?.runId)).toEqual([undefined, 'root', '~x', '~y']);
@@ -95,14 +104,14 @@ describe('the list of runs', () => {
 
 describe('texts', () => {
   test('characters that hide or reorder a text are shown as escapes (studio 16)', () => {
-    expect(escaped('a\u202eb\u0000c\u200bd\ufeffe\u{e0041}f\ud800g')).toBe(
+    expect(escapedHtml('a\u202eb\u0000c\u200bd\ufeffe\u{e0041}f\ud800g')).toBe(
       'a\\u202eb\\u0000c\\u200bd\\ufeffe\\ue0041f\\ud800g',
     );
   });
 
   test('letters, emoji, tabs and line ends stay as they are (studio 16)', () => {
     const text = 'Größe\t日本語 👍\nمرحبا';
-    expect(escaped(text)).toBe(text);
+    expect(escapedHtml(text)).toBe(text);
   });
 
   test('numbers and times are short, and have units', () => {

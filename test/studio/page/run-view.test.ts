@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { timelineOfRecord, withEffects } from '../../../src/studio/page/run/record-timeline.ts';
 import { emptyTimeline, type TimelineStep } from '../../../src/studio/page/run/timeline.ts';
-import { nextRow, rowsOf, toolsOf } from '../../../src/studio/page/run/timeline-rows.ts';
+import { nextRow, rowsOfTimeline, toolsOf } from '../../../src/studio/page/run/timeline-rows.ts';
 import { verdictLine } from '../../../src/studio/record/verdict-line.ts';
 import type { RecordView } from '../../../src/studio/wire.ts';
 
@@ -94,7 +94,7 @@ describe('the rows of a timeline', () => {
   test('fold old steps, and open what the reader opened (studio 3)', () => {
     const timeline = { ...emptyTimeline, steps };
     const keys = (turned: readonly number[]) =>
-      rowsOf(timeline, { openFrom: 2, turned: new Set(turned) }).map(({ key }) => key);
+      rowsOfTimeline(timeline, { openFrom: 2, turned: new Set(turned) }).map(({ key }) => key);
     expect(keys([])).toEqual(['1', '2', '2/c2-0', '3']);
     expect(keys([1, 2])).toEqual(['1', '1/c1-0', '1/c1-1', '1/c1-2', '2', '3']);
     expect(steps.map(toolsOf)).toEqual(['2 look, 1 note', '1 look', 'said']);
@@ -102,15 +102,18 @@ describe('the rows of a timeline', () => {
 
   test('begin with the steps that are not loaded, until they are (studio 3, 33)', () => {
     const timeline = { ...emptyTimeline, steps: [stepOf(41), stepOf(42)] };
-    const rows = (hasEarlier: boolean) => rowsOf(timeline, { openFrom: 1, turned: new Set(), hasEarlier });
+    const rows = (hasEarlier: boolean) => rowsOfTimeline(timeline, { openFrom: 1, turned: new Set(), hasEarlier });
     expect(rows(true)[0]).toEqual({ key: 'earlier', kind: 'earlier', to: 40 });
     expect(rows(false).map(({ kind }) => kind)).toEqual(['step', 'step']);
-    const whole = rowsOf({ ...timeline, steps }, { openFrom: 9, turned: new Set(), hasEarlier: true });
+    const whole = rowsOfTimeline({ ...timeline, steps }, { openFrom: 9, turned: new Set(), hasEarlier: true });
     expect(whole[0]?.kind).toBe('step');
   });
 
   test('a change of owner inside a step stands below its turn and opens the step; phases to come are named (studio 3, 4)', () => {
-    const rows = rowsOf({ ...emptyTimeline, steps, marks }, { openFrom: 9, turned: new Set() }, ['survey', 'report']);
+    const rows = rowsOfTimeline({ ...emptyTimeline, steps, marks }, { openFrom: 9, turned: new Set() }, [
+      'survey',
+      'report',
+    ]);
     expect(rows.map(({ kind }) => kind)).toEqual([
       'step',
       'mark',

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type News, news, type Shared, shared } from '../../../src/studio/page/frame/shared.ts';
+import { news, type Shared, type SharedNews, shared } from '../../../src/studio/page/frame/shared.ts';
 
 // The types of Preact would bring those of a browser into all tests.
 const { h, render } = await import('preact' as string);
 const { useLayoutEffect } = await import('preact/hooks' as string);
 const hooks: {
   useShared<T>(of: Shared<T>): T;
-  useNews<T>(of: Pick<News<T>, 'follow'>, run: (item: T) => void): void;
+  useNews<T>(of: Pick<SharedNews<T>, 'follow'>, run: (item: T) => void): void;
 } = await import('../../../src/studio/page/frame/use-shared.ts' as string);
 const { useNews, useShared } = hooks;
 

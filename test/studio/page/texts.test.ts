@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ordinal } from '../../../src/studio/page/parts/amounts.ts';
-import { textsOf } from '../../../src/studio/page/threads/said.ts';
+import { textsOfSaid } from '../../../src/studio/page/threads/said.ts';
 
 const said = (content: unknown) =>
   ({ id: 'm', runId: 'r', index: 0, message: { role: 'assistant', content } }) as never;
@@ -13,15 +13,15 @@ describe('a message of a thread', () => {
       { type: 'tool-result', toolCallId: 'c', toolName: 'look', output: { type: 'text', value: 'x' } },
       { type: 'file', mediaType: 'image/png', data: 'AAAA' },
     ];
-    const pieces = textsOf(said(parts)).map(({ kind, text }) => `${kind}: ${text}`);
+    const pieces = textsOfSaid(said(parts)).map(({ kind, text }) => `${kind}: ${text}`);
     expect(pieces).toEqual(['text: Look:', 'note: calls look', 'note: result of look', 'note: file image/png']);
-    expect(textsOf(said('plain')).map(({ text }) => text)).toEqual(['plain']);
+    expect(textsOfSaid(said('plain')).map(({ text }) => text)).toEqual(['plain']);
   });
 
   it('is cut with a word if it is very long (studio 27)', () => {
-    const [long] = textsOf(said('x'.repeat(5_000_000)));
+    const [long] = textsOfSaid(said('x'.repeat(5_000_000)));
     expect(long?.text).toHaveLength(16_384 + '… 4983616 more characters: open its run'.length);
-    const many = textsOf(said(Array.from({ length: 20_000 }, () => ({ type: 'tool-call', toolName: 'look' }))));
+    const many = textsOfSaid(said(Array.from({ length: 20_000 }, () => ({ type: 'tool-call', toolName: 'look' }))));
     expect(many).toHaveLength(201);
     expect(many.at(-1)?.text).toBe('and 19800 more parts: open its run');
   });

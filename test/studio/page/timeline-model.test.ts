@@ -1,11 +1,21 @@
+import { APICallError } from '@ai-sdk/provider';
 import { ask, defineTool, defineWorkflow, type FinishReason, type JournalEvent, step, type Tool } from 'pawl';
-import { callTool, callTools, fail, hang, reply } from 'pawl/testing';
+import { callTool, callTools, fail, hang, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { setup } from 'xstate';
-import { emptyTimeline, shortened, type Timeline, workedMs } from '../../../src/studio/page/run/timeline.ts';
+import { takeWords } from '../../../src/studio/page/frame/words.ts';
+import { emptyTimeline, shortenedInput, type Timeline, workedMs } from '../../../src/studio/page/run/timeline.ts';
 import { type OwnerMark, ownerWords } from '../../../src/studio/page/run/timeline-marks.ts';
 import { folded } from '../../../src/studio/page/run/timeline-model.ts';
+import { pageWords } from '../../../src/studio/page-words.ts';
 import { world } from './streams.ts';
+
+takeWords(
+  pageWords(
+    { journal: true, waits: true, commands: true, history: true, threads: true },
+    { write: true, apply: false },
+  ),
+);
 
 const toolOf = (name: string, effect: 'read' | 'idempotent' | 'once', execute: Tool['execute'], more = {}) =>
   defineTool({ name, description: 'Works.', input: { type: 'object' }, effect, execute, ...more });
@@ -67,18 +77,26 @@ test('a step says how its answer ended, where that was not by itself (edges 7)',
   expect(endings('content-filter')).toEqual([undefined, 'the provider withheld its rest']);
 });
 
-test('a step says which model of a list failed, and which one was asked then (failover 12)', async () => {
+test('a step says which models of a list failed when it was asked last, why, and which one answered (failover 12)', async () => {
   const { begin, clock, events } = world();
-  const { executor, agent } = begin([reply('Well.')], []);
+  const away = (status: number) =>
+    fail(new APICallError({ message: 'no', url: '', requestBodyValues: {}, statusCode: status }));
+  const named = (name: string, script: readonly ScriptedEntry[]) => {
+    const [provider = '', modelId = ''] = name.split('/');
+    return Object.assign(scriptedModel(script), { provider, modelId });
+  };
+  const broken = fail(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }));
+  const opus = { model: named('anthropic/opus', [away(529), away(529)]), maxAttempts: 1 };
+  const gpt = named('openai/gpt', [away(401), away(403)]);
+  const pro = { model: named('google/pro', [broken, reply('Well.')]), maxAttempts: 1 };
+  const { executor, agent } = begin([], [], { executor: { models: { fast: [opus, gpt, pro] } } });
   await executor.start(agent, { runId: 'r', prompt: 'Look.' });
-  await clock.advance(5_000);
-  const [from, to] = ['anthropic/opus', 'openai/gpt'];
-  const story = (await events('r')).flatMap((event): JournalEvent[] => {
-    if (event.type !== 'run.started') return [event];
-    const error = { name: 'ModelError', message: 'The model failed', code: 'MODEL' } as const;
-    return [event, { ...event, type: 'model.fallback', step: 1, attempt: 2, from, to, error, status: 529 }];
-  });
-  expect(timelineOf(story).steps).toMatchObject([{ passed: 'anthropic/opus → openai/gpt: 529', words: 'Well.' }]);
+  await clock.advance(10);
+  const passed = async () => timelineOf(await events('r')).steps.map((step) => [step.passed, step.words]);
+  expect(await passed()).toEqual([['anthropic/opus: 529 → openai/gpt: 401 → google/pro', '']]);
+  // After the wait the list is asked again.
+  await clock.advance(60_000);
+  expect(await passed()).toEqual([['anthropic/opus: 529 → openai/gpt: 403 → google/pro', 'Well.']]);
 });
 
 test('events in any pieces give the same timeline (studio 3)', async () => {
@@ -125,8 +143,8 @@ test('a timeline with too many steps loses the oldest ones and their marks, and 
   const markOf = (step: number) => ({ kind: 'unparked', by: '', at: 0, step, isInside: false }) as const;
   const numbers = Array.from({ length: 601 }, (_, at) => at + 1);
   const timeline = { ...emptyTimeline, steps: numbers.map(stepOf), marks: [1, 300, 600].map(markOf), idle: 7 };
-  expect(shortened({ ...timeline, steps: timeline.steps.slice(1) }, 600, 300).steps).toHaveLength(600);
-  const short = shortened(timeline, 600, 300);
+  expect(shortenedInput({ ...timeline, steps: timeline.steps.slice(1) }, 600, 300).steps).toHaveLength(600);
+  const short = shortenedInput(timeline, 600, 300);
   expect(short.steps.map(({ step }) => step)).toEqual(numbers.slice(-300));
   expect(short).toMatchObject({ marks: [{ step: 600 }], idle: 7 });
 });
@@ -221,6 +239,32 @@ describe('a change of owner', () => {
     );
     // Where it left is known: between two turns it may have lost an answer of the model, and no call.
     expect(marks[0]).toMatchObject({ ms: 60_000, cut: [], unknown: [] });
+  });
+
+  test('of a run that was retried says so, by whom, and counts the time between as no work (studio 4)', async () => {
+    const { begin, clock, events } = world();
+    const failing = begin([fail(Object.assign(new Error('no key'), { statusCode: 400 }))]);
+    await failing.executor.start(failing.agent, { runId: 'r', prompt: 'Look.' });
+    await clock.advance(1_000);
+    const open = await events('r');
+    await clock.advance(60_000);
+    await begin([reply('Well.')]).executor.retry('r', { by: { id: 'ada', name: 'Ada' } });
+    await clock.advance(1_000);
+    const all = await events('r');
+    const timeline = timelineOf(all);
+    const [mark] = ownerMarks(timeline);
+    expect(ownerWords(mark as OwnerMark, '61.0 s').join('')).toMatch(
+      /^Retried by Ada\. process \d+ on this machine continues from the record\.$/,
+    );
+    expect(mark?.ms).toBe(61_000);
+    expect(workedMs(timeline)).toBe(0);
+    // A page that was open has the end, and gets what came after it.
+    const { cursor } = open.at(-1) as JournalEvent;
+    const later = all.slice(all.findIndex(({ type }) => type === 'run.retried'));
+    expect(cursor).toMatch(/-end$/);
+    const kinds = folded(timelineOf(open), later).marks.map(({ kind }) => kind);
+    expect(kinds).toEqual(timeline.marks.map(({ kind }) => kind));
+    expect(kinds).toEqual(['ended', 'owner', 'ended']);
   });
 
   test('between two turns says that a turn under way is asked again (studio 4)', async () => {
@@ -332,15 +376,19 @@ test('a vote, and an answer that the run refused, are marks of the timeline (stu
   await executor.start(agent, { runId: 'r', prompt: 'Pay.' });
   await clock.advance(1_000);
   const [wait] = await executor.waiting();
-  await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada', name: 'Ada' } });
+  await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada', name: 'Ada' }, note: 'I rang.' });
   await clock.advance(5_000);
-  const vote = { kind: 'vote', votes: 1, by: 'Ada', step: 1 };
+  const vote = { kind: 'vote', votes: 1, by: 'Ada', text: 'I rang.', step: 1 };
   expect(timelineOf(await events('r')).marks).toMatchObject([{ kind: 'owner', why: 'waited' }, vote]);
   const refusal = { type: 'wait.refused', waitId: wait?.id ?? '', code: 'FORBIDDEN', reason: 'Not Bo.' } as const;
   const said = { ...refusal, by: { id: 'bo' }, runId: 'r', seq: 99, at: clock.now(), cursor: '' } as JournalEvent;
   expect(folded(timelineOf(await events('r')), [said]).marks[2]).toMatchObject({
     ...{ kind: 'refused', code: 'FORBIDDEN', text: 'Not Bo.', by: 'bo' },
   });
+  await executor.control('r').approve(wait?.id ?? '', { by: { id: 'cy' }, note: 'It is due.' });
+  await clock.advance(5_000);
+  const [call] = timelineOf(await events('r')).steps[0]?.calls ?? [];
+  expect(call?.wait?.end).toMatchObject({ how: 'approve', by: 'cy', note: 'It is due.' });
 });
 
 test('a `read` that runs has its whole input, until its step is recorded (studio 6)', async () => {

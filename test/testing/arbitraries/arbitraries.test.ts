@@ -54,7 +54,7 @@ describe('a transcript', () => {
     );
   });
 
-  test('is one that a run goes on from', async () => {
+  test('is one that a run continues from', async () => {
     await fc.assert(
       fc.asyncProperty(transcript, async (history) => {
         const { agent, executor } = executorFor('worker');
@@ -93,7 +93,7 @@ describe('a checkpoint', () => {
     );
   });
 
-  test('is one that recovery goes on from, unless it is set aside', async () => {
+  test('is one that recovery continues from, unless it is set aside', async () => {
     await fc.assert(
       fc.asyncProperty(checkpoint, async (record) => {
         const { executor, store } = executorFor(record.meta.agentId);
@@ -151,7 +151,7 @@ describe('an error and a cause', () => {
         expect(classifyCheckpointOutcome(error, shutdown)).toBe('leave-running');
         expect(classifyCheckpointOutcome(undefined, shutdown)).toBe('complete');
       }),
-      { numRuns: 300 * torture },
+      { numRuns: torture > 1 ? 3_000 : 100 },
     );
   });
 

@@ -54,17 +54,21 @@ const refunding = (rest: Partial<CrashTestOptions>) =>
     agent: desk(),
     prompt: 'Refund.',
     model: () => scriptedModel(script),
-    limit: torture > 1 ? 200 : 10,
+    limit: torture > 1 ? 200 : 6,
     doubleCrashes: torture > 1 ? 40 : 2,
     ...rest,
   });
 
 describe('crashTest of a run that waits (waiting 32)', () => {
   test('is quiet on approvals that come twice and late: each approved call runs once after any crash', async () => {
-    const report = await refunding({ answers: () => approve, limit: 1_000, doubleCrashes: torture > 1 ? 200 : 4 });
+    const report = await refunding({
+      answers: () => approve,
+      limit: torture > 1 ? 1_000 : 30,
+      doubleCrashes: torture > 1 ? 200 : 4,
+    });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Done.' });
-    expect(report.crashes).toBeGreaterThan(60);
+    expect(report.crashes).toBeGreaterThan(torture > 1 ? 60 : 30);
   });
 
   test('is quiet on a call that two persons must approve, and gives the open wait with its votes to `answers`', async () => {
@@ -120,7 +124,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       model: () => scriptedModel([callTool('book'), callTool('delivered'), reply('Booked.')]),
       answers: ({ kind }) =>
         kind === 'timer' ? undefined : { how: 'answer', value: kind === 'event' ? { at: 'door' } : 'Friday' },
-      limit: torture > 1 ? 200 : 12,
+      limit: torture > 1 ? 200 : 6,
       doubleCrashes: torture > 1 ? 40 : 2,
     });
     expect(report.violations).toEqual([]);
@@ -142,7 +146,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
     const report = await crashTest({
       ...leadAndHelper(desk(), { helper: callTool('refund') }),
       answers: () => approve,
-      limit: torture > 1 ? 200 : 10,
+      limit: torture > 1 ? 200 : 6,
       doubleCrashes: torture > 1 ? 40 : 2,
     });
     expect(report.violations).toEqual([]);

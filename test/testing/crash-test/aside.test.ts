@@ -2,7 +2,7 @@ import { defineAgent, memoryStore, type RunCheckpoint } from 'pawl';
 import { type CrashTestOptions, callTool, callTools, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { checkAside, isAsideAsAsked } from '../../../src/testing/crash-test/aside.ts';
-import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
+import { EffectLedger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
@@ -20,6 +20,7 @@ const script = [
 ];
 const options: CrashTestOptions = {
   ...{ agent: till, prompt: 'Charge.', model: () => scriptedModel(script), doubleCrashes: torture > 1 ? 80 : 3 },
+  limit: torture > 1 ? 300 : 24,
   executor: { onUnknownOutcome: 'park' },
 };
 
@@ -83,12 +84,12 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
 
   test('a run that is set aside is left alone, told to nobody, and listed', () => {
     const settings = { onUnknownOutcome: 'park' } as const;
-    const found = (ledger: Ledger, listed: readonly { runId: string }[]) => {
+    const found = (ledger: EffectLedger, listed: readonly { runId: string }[]) => {
       checkAside(ledger, settings, listed);
       return ledger.complaints.map(({ promise, detail }) => `${promise}: ${detail}`);
     };
     const aside = (record: RunCheckpoint) => {
-      const ledger = new Ledger('r');
+      const ledger = new EffectLedger('r');
       ledger.wrote('save', [record], true);
       return ledger;
     };
@@ -99,7 +100,7 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
       expect.stringMatching(/^c: .* the next process continued it$/),
     ]);
     const told = aside(parked);
-    told.ended({ runId: 'r', outcomeId: 'r:1' } as never);
+    told.onEnded({ runId: 'r', outcomeId: 'r:1' } as never);
     expect(found(told, [{ runId: 'r' }])).toEqual([expect.stringMatching(/^e: .* its outcome had been delivered$/)]);
   });
 });

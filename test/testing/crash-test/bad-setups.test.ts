@@ -4,7 +4,7 @@ import { type CrashTestOptions, callTool, crashTest, reply, scriptedModel } from
 import { describe, expect, test } from 'vitest';
 import type { BadSetup } from '../../../src/testing/crash-test/bad-setup.ts';
 import { play, type Scene } from '../../../src/testing/crash-test/history.ts';
-import { judge } from '../../../src/testing/crash-test/judge.ts';
+import { judgeHistories } from '../../../src/testing/crash-test/judge.ts';
 import type { StopAt } from '../../../src/testing/crash-test/life.ts';
 import { ModelMemory } from '../../../src/testing/crash-test/model.ts';
 import { toolOf } from '../../fixtures/host.ts';
@@ -122,7 +122,7 @@ describe('a process with a broken setup that changes a run', () => {
     const whole = await play(sceneOf(true), 'r', []);
     const history = await play(sceneOf(false), 'r', [dies]);
     const rules = { errorsInARow: 3, redoneSteps: 1, hasPhasesAnew: false, isAlone: true, isAppending: true };
-    const found = judge(history, whole, rules).filter(({ promise }) => promise === 'i');
+    const found = judgeHistories(history, whole, rules).filter(({ promise }) => promise === 'i');
     expect(found.map(({ detail }) => detail)).toEqual(expected.map((text) => expect.stringContaining(text)));
     expect(history.ledger.badSetups).toBe(1);
   });

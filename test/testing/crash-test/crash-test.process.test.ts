@@ -31,15 +31,16 @@ const shared = <T>(store: T) => {
 };
 /** Enough to come to every kind of boundary, for stores that take their time. */
 const few = { limit: 12, doubleCrashes: 3 };
+const DOUBLE_CRASHES = torture > 1 ? 200 : 8;
 
 describe('crashTest (recovery 10)', () => {
   test('is quiet on an honest store of four methods: no crash breaks a promise', async () => {
-    const report = await charging(shared(honestStore(new Map())), { doubleCrashes: 20 });
+    const report = await charging(shared(honestStore(new Map())), { doubleCrashes: DOUBLE_CRASHES });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Charged twice.' });
     // Two crashes each in the histories that have a second one.
-    expect(report.runs).toBe(1 + report.boundaries + 20);
-    expect(report.crashes).toBe(report.boundaries + 40);
+    expect(report.runs).toBe(1 + report.boundaries + DOUBLE_CRASHES);
+    expect(report.crashes).toBe(report.boundaries + 2 * DOUBLE_CRASHES);
   });
 
   test('is quiet on the stores of this package', async () => {
@@ -104,7 +105,7 @@ describe('crashTest (recovery 10)', () => {
   };
 
   test.each(Object.entries(liars))('is loud on a store that %s, and names the promise', async (name, liar) => {
-    const { violations, crashes } = await charging(liar(), { limit: 24, doubleCrashes: 0 });
+    const { violations, crashes } = await charging(liar(), { limit: torture > 1 ? 24 : 12, doubleCrashes: 0 });
     const example = violations.find(({ promise }) => promise === broken[name]);
     console.log(
       `${name}: ${violations.length} complaints of ${crashes} crashes, for example ${JSON.stringify(example)}`,
@@ -145,7 +146,7 @@ describe('crashTest (recovery 10)', () => {
       { name: 'report', instructions: 'From {{.survey}}' },
     ];
     const agent = defineAgent({ id: 'two', instructions: '', tools, phases });
-    const report = await crashTest({ agent, prompt: 'Go.', model, doubleCrashes: 5 });
+    const report = await crashTest({ agent, prompt: 'Go.', model, doubleCrashes: torture > 1 ? 5 : 2 });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Report 2 of 1.' });
     expect(said).toBe(2);
@@ -161,7 +162,7 @@ describe('crashTest (recovery 10)', () => {
   test('a budget outlives each process, and each turn stands in its books once', async () => {
     const budget = notingBudget();
     const script = [callTool('look'), reply('done')];
-    const options = { agent: till, prompt: 'Go.', model: () => scriptedModel(script), doubleCrashes: 3 };
+    const options = { agent: till, prompt: 'Go.', model: () => scriptedModel(script), ...few };
     const report = await crashTest({ ...options, executor: { ports: { budget } } });
     expect(report.violations).toEqual([]);
     expect(budget.counted.size).toBe(2 * report.runs);
@@ -173,7 +174,7 @@ describe('crashTest (recovery 10)', () => {
       agent: till,
       prompt: 'Go.',
       model: () => scriptedModel([callTool('look')]),
-      doubleCrashes: 0,
+      ...{ ...few, doubleCrashes: 0 },
     });
     expect(report.undisturbed).toMatchObject({ status: 'error', error: expect.stringContaining('this is call 2') });
     expect(report.violations).toEqual([]);

@@ -2,8 +2,9 @@ import { createPalette, defineAgent, type ToolEffect } from 'pawl';
 import { type CrashTestOptions, callTool, callTools, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { judgeFailures } from '../../../src/testing/crash-test/judge.ts';
-import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
+import { EffectLedger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 
 const duplicate = 'duplicate key value violates unique constraint';
@@ -114,7 +115,9 @@ describe('crashTest of tools that are called again', () => {
     const agent = defineAgent({ id: 'bank', instructions: '', tools: [open, credit] });
     const credits = [1, 2, 3].map((n) => callTool('credit', { n }));
     const model = () => scriptedModel([callTool('open', {}), ...credits, reply('Done.')]);
-    const report = await crashTest(optionsFor(open, { agent, model, doubleCrashes: 12 }));
+    const report = await crashTest(
+      optionsFor(open, { agent, model, limit: torture > 1 ? 300 : 24, doubleCrashes: torture > 1 ? 12 : 4 }),
+    );
     expect(report.violations).toEqual([]);
     expect(accounts.size).toBeLessThan(report.runs);
   });
@@ -130,8 +133,8 @@ interface Told {
 }
 
 /** A history in which one call came back to the model. */
-function ledgerOf({ failure, input = { n: 1 }, effect = 'idempotent', lives = [0, 1], signal }: Told): Ledger {
-  const ledger = new Ledger('r');
+function ledgerOf({ failure, input = { n: 1 }, effect = 'idempotent', lives = [0, 1], signal }: Told): EffectLedger {
+  const ledger = new EffectLedger('r');
   for (const [i, life] of lives.entries()) {
     ledger.life = life;
     const call = { runId: 'r', callId: 'c1', key: 'r:c1', name: 'pay', effect, attempt: i + 1, step: 0 };
@@ -151,7 +154,7 @@ const aborted = (name: string) => AbortSignal.abort(new DOMException('so it is',
 
 describe('a call that succeeded without a crash and failed after one', () => {
   const whole = ledgerOf({ lives: [0] });
-  const judged = (ledger: Ledger, hasRealTime = true) => judgeFailures(ledger, whole, hasRealTime);
+  const judged = (ledger: EffectLedger, hasRealTime = true) => judgeFailures(ledger, whole, hasRealTime);
 
   test('is a violation (c)', () => {
     expect(judged(ledgerOf({ failure: 'down' }))).toEqual([
@@ -174,7 +177,7 @@ describe('a call that succeeded without a crash and failed after one', () => {
   test('is none when it failed without a crash too, or was not made there', () => {
     const failing = ledgerOf({ failure: 'down' });
     expect(judgeFailures(failing, ledgerOf({ failure: 'down', lives: [0] }), true)).toEqual([]);
-    expect(judgeFailures(failing, new Ledger('r'), true)).toEqual([]);
+    expect(judgeFailures(failing, new EffectLedger('r'), true)).toEqual([]);
   });
 
   test('is one when its time was up, but not where the host makes the time', () => {
@@ -187,14 +190,14 @@ describe('a call that succeeded without a crash and failed after one', () => {
     const ledger = ledgerOf({ failure: 'no such account' });
     ledger.unknown.add('c0');
     expect(judged(ledger)).toEqual([]);
-    ledger.succeeded({ runId: 'r', callId: 'c0' });
+    ledger.onSucceeded({ runId: 'r', callId: 'c0' });
     expect(judged(ledger)).toHaveLength(1);
   });
 
   test('is none when nobody knows what came of it', () => {
     const ledger = ledgerOf({ failure: 'down', effect: 'once' });
     ledger.unknown.add('c1');
-    ledger.succeeded({ runId: 'r', callId: 'c1' });
+    ledger.onSucceeded({ runId: 'r', callId: 'c1' });
     expect(judged(ledger)).toEqual([]);
   });
 });

@@ -1,11 +1,17 @@
 import type { RunOutcome, ToolEffect } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import type { History } from '../../../src/testing/crash-test/history.ts';
-import { type Allowed, judge } from '../../../src/testing/crash-test/judge.ts';
-import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
+import { type AllowedFaults, judgeHistories } from '../../../src/testing/crash-test/judge.ts';
+import { EffectLedger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 
-const strict: Allowed = { errorsInARow: 3, redoneSteps: 1, hasPhasesAnew: false, isAlone: true, isAppending: true };
+const strict: AllowedFaults = {
+  errorsInARow: 3,
+  redoneSteps: 1,
+  hasPhasesAnew: false,
+  isAlone: true,
+  isAppending: true,
+};
 
 interface Told {
   /** The calls of one process after the other: the step that each belongs to. */
@@ -23,7 +29,7 @@ const outcomeOf = (more: Partial<RunOutcome>) =>
 
 /** A history in which a run came to its end. */
 function historyOf({ lives = [[0, 1]], effect = 'read', asked = [], outcome = {}, ...told }: Told): History {
-  const ledger = new Ledger('r');
+  const ledger = new EffectLedger('r');
   for (const [life, steps] of lives.entries()) {
     ledger.life = life;
     for (const step of steps) {
@@ -34,7 +40,7 @@ function historyOf({ lives = [[0, 1]], effect = 'read', asked = [], outcome = {}
   }
   for (let i = 0; i < (told.saves ?? 1); i++) ledger.wrote('save', [{ ...sampleRecord('r'), revision: i }], true);
   ledger.wrote('delete', ['r'], true);
-  for (const outcomeId of told.outcomeIds ?? ['r:1']) ledger.ended(outcomeOf({ ...outcome, outcomeId }));
+  for (const outcomeId of told.outcomeIds ?? ['r:1']) ledger.onEnded(outcomeOf({ ...outcome, outcomeId }));
   return {
     ledger,
     points: lives.map(() => []),
@@ -46,8 +52,8 @@ function historyOf({ lives = [[0, 1]], effect = 'read', asked = [], outcome = {}
   };
 }
 
-const broken = (told: Told, allowed: Partial<Allowed> = {}) =>
-  judge(historyOf(told), historyOf({}), { ...strict, ...allowed }).map(
+const broken = (told: Told, allowed: Partial<AllowedFaults> = {}) =>
+  judgeHistories(historyOf(told), historyOf({}), { ...strict, ...allowed }).map(
     ({ promise, detail }) => `${promise}: ${detail}`,
   );
 
@@ -71,6 +77,10 @@ describe('the judge of a crash test', () => {
     ]);
   });
 
+  test('a: a lost call is said before another answer, which it may have brought (workflow 26)', () => {
+    expect(broken({ lives: [[0]], outcome: { output: 'other' } })).toEqual([expect.stringContaining('was lost')]);
+  });
+
   test('b: turns were counted twice, or calls made that nobody asked for', () => {
     expect(broken({ outcome: { iterations: 3 } })).toEqual([expect.stringContaining('b: the result differs')]);
     expect(broken({ lives: [[0, 1, 2]] })).toEqual([
@@ -91,7 +101,7 @@ describe('the judge of a crash test', () => {
     expect(broken({ outcomeIds: ['r:1', 'r:2'] })).toEqual(['e: the run has several outcomes: r:1, r:2']);
   });
 
-  test('f: more than one step was redone; not where a phase begins anew and only read', () => {
+  test('f: more than one step was redone; not where a phase begins again and only read', () => {
     const lives = [
       [0, 1],
       [0, 1],
@@ -103,6 +113,21 @@ describe('the judge of a crash test', () => {
       [0, 1, 2],
     ];
     expect(broken({ asked, lives: [[0, 1], []] })).toEqual(['f: a crash repeated the model calls of turns 1, 2, 3']);
+  });
+
+  test('f: a call of a workflow ran again that its record did not have open', () => {
+    const lives = [
+      [0, 1],
+      [0, 1],
+    ];
+    const ended = historyOf({ lives });
+    ended.ledger.open.set(1, new Set(['c1']));
+    const judged = (of: History) => judgeHistories(of, historyOf({}), { ...strict, redoneSteps: 0 });
+    expect(judged(ended)).toEqual([
+      { promise: 'f', detail: 'a crash made 1 steps run again, whose calls were not open: calls c0' },
+    ]);
+    ended.ledger.open.set(1, new Set(['c0', 'c1']));
+    expect(judged(ended)).toEqual([]);
   });
 
   test('g: the whole record was written each time, to a store that takes what is new', () => {

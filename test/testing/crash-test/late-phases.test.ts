@@ -1,6 +1,7 @@
 import { defineAgent, defineTool, memoryStore, type ToolEffect } from 'pawl';
 import { callTool, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { headOfWrite, isWrite, type StoreCall, watchedStore } from '../../fixtures/watched-store.ts';
 
 const tool = (name: string, effect: ToolEffect) =>
@@ -50,10 +51,11 @@ test.for([
       prompt: 'Go.',
       model: () => scriptedModel(turns),
       store: () => refusing(storage, writes),
-      doubleCrashes: 20,
+      limit: torture > 1 ? 300 : 24,
+      doubleCrashes: torture > 1 ? 20 : 4,
     });
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'three' });
-    expect(report.crashes).toBeGreaterThan(60);
+    expect(report.crashes).toBeGreaterThan(torture > 1 ? 60 : 24);
     expect([...new Set(report.violations.map(({ promise }) => promise))]).toEqual(broken);
   },
 );

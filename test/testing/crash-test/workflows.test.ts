@@ -12,8 +12,8 @@ const toolOf = (name: string, effect: 'read' | 'idempotent' | 'once') =>
   defineTool({ name, description: '', effect, input: { type: 'object' }, execute: async () => `${name}!` });
 
 /** It counts `tick`, asks a person, calls an agent, waits for an hour and pays; `go` brings it from its beginning on. */
-function parcelOf({ isOdd = (): boolean => false, note = toolOf('note', 'idempotent') } = {}) {
-  const clerk = defineAgent({ id: 'clerk', instructions: 'Write.', tools: [note] });
+function parcelOf({ isOdd = (): boolean => false } = {}) {
+  const clerk = defineAgent({ id: 'clerk', instructions: 'Write.', tools: [toolOf('note', 'idempotent')] });
   return defineWorkflow({
     id: 'parcel',
     machine: setup({
@@ -66,10 +66,43 @@ const testing = (rest: Partial<CrashTestOptions> = {}) =>
     model: () => scriptedModel([callTool('note'), reply('Written.')]),
     answers: ({ kind }) => (kind === 'question' ? { how: 'answer', value: 'yes' } : undefined),
     events: ({ state, sent }) => (state !== 'open' ? undefined : sent < 2 ? { type: 'tick' } : { type: 'go' }),
-    limit: torture > 1 ? 1_000 : 40,
-    doubleCrashes: torture > 1 ? 200 : 8,
+    limit: torture > 1 ? 1_000 : 24,
+    doubleCrashes: torture > 1 ? 200 : 4,
     ...rest,
   });
+
+test('histories in which only the output differs are one violation, which says how many there are (workflow 26)', async () => {
+  let drawn = 0;
+  const machine = setup({}).createMachine({
+    context: () => ({ drawn: ++drawn }),
+    initial: 'a',
+    states: { a: { after: { [HOUR]: 'b' } }, b: { type: 'final' } },
+    output: ({ context }) => context,
+  });
+  const { violations, runs } = await crashTest({
+    workflow: defineWorkflow({ id: 'lot', machine }),
+    limit: 12,
+    doubleCrashes: 3,
+  });
+  const detail = expect.stringMatching(
+    /^the result differs .*data is \{"drawn":2\} .*; the output differs in (\d+) more histories: /,
+  );
+  expect(violations).toEqual([{ promise: 'a', crashAt: expect.any(String), detail }]);
+  const [, more] = /in (\d+) more/.exec(violations[0]?.detail ?? '') ?? [];
+  expect(Number(more)).toBeGreaterThan(5);
+  expect(Number(more)).toBeLessThan(runs);
+});
+
+/** A workflow whose only call has no `onError`. */
+function invoicing(effect: 'read' | 'once', execute = (): number => 1, executor: CrashTestOptions['executor'] = {}) {
+  const invoice = defineTool({ name: 'invoice', description: '', effect, input: { type: 'object' }, execute });
+  const machine = setup({ actors: { invoice: step(invoice) } }).createMachine({
+    initial: 'a',
+    states: { a: { invoke: { src: 'invoice', input: {}, onDone: 'b' } }, b: { type: 'final' } },
+  });
+  const workflow = defineWorkflow({ id: 'invoice', machine });
+  return crashTest({ workflow, executor, limit: 20, doubleCrashes: 0 });
+}
 
 const promisesOf = ({ violations }: CrashTestReport) => new Set(violations.map(({ promise }) => promise));
 const detailsOf = ({ violations }: CrashTestReport, of: string) =>
@@ -89,8 +122,30 @@ describe('crashTest of a workflow (workflow 26)', () => {
   test('is quiet on one that keeps its promises, with machine events, a question, an agent, timers and a payment', async () => {
     const report = await testing();
     expect(report.violations).toEqual([]);
-    expect(report.undisturbed).toEqual({ status: 'ok', output: '' });
-    expect(report.crashes).toBeGreaterThan(40);
+    const data = { ticks: 12, said: 'Written.' };
+    expect(report.undisturbed).toEqual({ status: 'ok', output: '', data, state: 'done' });
+    expect(report.crashes).toBeGreaterThan(24);
+  });
+
+  test('is quiet on one that ends with an error that no state takes, with and without a crash', async () => {
+    const report = await invoicing('read', () => {
+      throw new Error('the shop is closed');
+    });
+    expect(report.undisturbed.status).toBe('error');
+    expect(report.violations).toEqual([]);
+  });
+
+  test('reports a `once` call whose unknown outcome no state takes, with two ways out: a', async () => {
+    const report = await invoicing('once');
+    expect(report.undisturbed.status).toBe('ok');
+    expect(promisesOf(report)).toEqual(new Set(['a']));
+    const inCall = report.violations.find(({ crashAt }) => crashAt === 'after tool invoice 1');
+    expect(inCall?.detail).toMatch(
+      /^the crash ended the workflow: .*no onError takes it: .*give its invoke an onError, or set executor: \{ onUnknownOutcome: 'park' \}\)$/,
+    );
+    const parks = await invoicing('once', undefined, { onUnknownOutcome: 'park' });
+    expect(parks.violations).toEqual([]);
+    expect(parks.parked).toBeGreaterThan(0);
   });
 
   test('kills the agents that a workflow calls at the calls of their tools, too', async () => {
@@ -106,7 +161,13 @@ describe('crashTest of a workflow (workflow 26)', () => {
         return 'noted';
       },
     });
-    const report = await testing({ workflow: parcelOf({ note }), doubleCrashes: 0, limit: 1_000 });
+    const clerk = defineAgent({ id: 'clerk', instructions: 'Write.', tools: [note] });
+    const machine = setup({ actors: { clerk: step(clerk) } }).createMachine({
+      initial: 'a',
+      states: { a: { invoke: { src: 'clerk', input: { prompt: 'Write.' }, onDone: 'b' } }, b: { type: 'final' } },
+    });
+    const workflow = defineWorkflow({ id: 'letter', machine });
+    const report = await testing({ workflow, events: () => undefined, doubleCrashes: 0, limit: 1_000 });
     const failed = report.violations.filter(({ promise }) => promise === 'c');
     expect(failed.map(({ crashAt }) => crashAt)).toContain('after tool note 1');
     expect(failed[0]?.detail).toContain('duplicate key');
@@ -134,7 +195,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
       const waits = waiting.waits.filter(({ kind }) => kind !== 'timer');
       return { ...record, workflow: { ...workflow, timers: [] }, waiting: { ...waiting, waits } };
     });
-    const report = await testing({ store: () => store, limit: 10, doubleCrashes: 0 });
+    const report = await testing({ store: () => store, limit: 4, doubleCrashes: 0 });
     expect(detailsOf(report, 'w2')[0]).toContain('was lost: it has neither fired, nor did its machine cancel it');
   });
 
@@ -145,7 +206,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
     const effects = [[timer], [], []];
     const give = () => ({ snapshot: states.shift() ?? {}, effects: effects.shift() ?? [], isTaken: true, took: [] });
     const kernel = story.watch(
-      { begin: give, take: give, restore: () => expect.unreachable() },
+      { begin: give, take: give, restore: () => expect.unreachable(), settle: give },
       {
         life: 0,
         isOver: () => false,
@@ -154,7 +215,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
       },
     );
     const record = (value: string, iteration: number, timers: object[] = []) =>
-      story.recorded({ iteration, workflow: { snapshot: { status: 'active', value }, timers } } as never);
+      story.onRecorded({ iteration, workflow: { snapshot: { status: 'active', value }, timers } } as never);
     kernel.begin(undefined);
     record('a', 1, [{ event: { type: 'xstate.after.9.a' }, dueAt: 9 }]);
     kernel.take({ status: 'active', value: 'a' }, { type: 'xstate.after.9.a' });
@@ -176,7 +237,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
         workflow: { ...workflow, snapshot: { ...workflow.snapshot, context: { ticks: 7, said: '' } } },
       };
     });
-    const report = await testing({ store: () => store, limit: 10, doubleCrashes: 0 });
+    const report = await testing({ store: () => store, limit: 4, doubleCrashes: 0 });
     expect(detailsOf(report, 'w3')[0]).toContain('does not follow from that of transition');
   });
 
@@ -184,10 +245,30 @@ describe('crashTest of a workflow (workflow 26)', () => {
     let asked = 0;
     const report = await testing({
       workflow: parcelOf({ isOdd: () => asked++ % 3 === 2 }),
-      limit: 20,
+      limit: 6,
       doubleCrashes: 0,
     });
     expect(detailsOf(report, 'w3').some((detail) => detail.includes('without a crash'))).toBe(true);
+  });
+
+  test('is quiet on a call and a question that a crash cuts off at once, and on the answer in a later transition', async () => {
+    const actors = {
+      note: step(toolOf('note', 'idempotent')),
+      manager: ask({ question: 'Send it?', options: ['yes', 'no'] }),
+    };
+    const region = <Src extends string>(src: Src) => ({
+      initial: 'a',
+      states: { a: { invoke: { src, input: {}, onDone: 'b' } }, b: { type: 'final' as const } },
+    });
+    const machine = setup({ actors }).createMachine({
+      initial: 'both',
+      states: {
+        both: { type: 'parallel', states: { note: region('note'), person: region('manager') }, onDone: 'done' },
+        done: { type: 'final' },
+      },
+    });
+    const report = await testing({ workflow: defineWorkflow({ id: 'both', machine }), events: () => undefined });
+    expect(report.violations).toEqual([]);
   });
 
   test('reports a workflow that waits for a machine event which no one sends, and names its state', async () => {
@@ -196,6 +277,21 @@ describe('crashTest of a workflow (workflow 26)', () => {
     expect(detailsOf(report, 'a')[0]).toContain(
       'the workflow waits in state "open" for a machine event: give `events`',
     );
+  });
+
+  test('ends after `lifeMs` where a workflow loops for ever, and names its state: a', async () => {
+    const machine = setup({ actors: { note: step(toolOf('note', 'read')) } }).createMachine({
+      initial: 'a',
+      states: {
+        a: { invoke: { src: 'note', input: {}, onDone: 'b' } },
+        b: { invoke: { src: 'note', input: {}, onDone: 'a' } },
+      },
+    });
+    const report = await crashTest({ workflow: defineWorkflow({ id: 'loop', machine }), lifeMs: 100 });
+    expect(detailsOf(report, 'a')).toEqual([
+      expect.stringMatching(/within 100 ms \(after \d+ transitions it is in state [ab]\)$/),
+    ]);
+    expect(report.undisturbed.status).toBe('error');
   });
 
   test('refuses events without a workflow, and a store without an inbox', async () => {

@@ -239,7 +239,7 @@ export class DurableRun {
 
   /** As after the end of its leases, without the wait. */
   async #bury(life: Life): Promise<void> {
-    await life.settled();
+    await life.settle();
     if (isOwning(this.#store))
       for (const claim of life.claims.values()) await this.#store.release(claim).catch(() => {});
   }

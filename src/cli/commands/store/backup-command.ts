@@ -1,5 +1,5 @@
 import { backupStore } from '../../../store/sqlite/index.ts';
-import type { Command, CommandContext } from '../../command.ts';
+import type { CliCommand, CommandContext } from '../../command.ts';
 import { isStoreThere } from '../../open/open-store.ts';
 import { noStore, placeOf } from '../../open/store-place.ts';
 import { exitCodes, Failure, lineOf } from '../../ui/failure.ts';
@@ -8,7 +8,7 @@ import { lineFor } from '../../ui/shell-words.ts';
 const REDRAW_MS = 100;
 
 /** Runs `pawl backup`: copies a running store into a new file. */
-export const backupCommand: Command = async ({ args, output }) => {
+export const backupCommand: CliCommand = async ({ args, output }) => {
   const [target] = args.words;
   if (target === undefined) throw new Failure('`pawl backup` needs the file to make');
   const place = placeOf(args.store);

@@ -1,20 +1,20 @@
-import { statSync } from 'node:fs';
 import { diagnose, type Migrate, type RunDiagnosis } from '../../../index.ts';
-import type { Command, CommandContext } from '../../command.ts';
+import type { CliCommand, CommandContext } from '../../command.ts';
 import { type AgentModule, loadAgentModule } from '../../open/agent-module.ts';
 import { sharedCodec } from '../../open/codec-export.ts';
 import { KnownModules } from '../../open/known-modules.ts';
 import { openExistingReader, type RunStore } from '../../open/open-store.ts';
 import { pidOfOwner } from '../../open/stored-runs.ts';
-import { exitCodes, lineOf, oneLine } from '../../ui/failure.ts';
+import { exitCodes, oneLine } from '../../ui/failure.ts';
 import { count } from '../../ui/format.ts';
-import { PAWL } from '../../ui/shell-words.ts';
-import { describeVerdict } from '../obstacle.ts';
+import { describeVerdict, withModule } from '../obstacle.ts';
 
 /** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
-export const doctorCommand: Command = async (context) => {
-  const modules = await Promise.all(context.args.words.map((file) => loadAgentModule(file)));
-  const store = await openExistingReader(context.args.store, sharedCodec(modules));
+export const doctorCommand: CliCommand = async (context) => {
+  const { words, agent, store: place } = context.args;
+  const files = agent === undefined ? words : [...words, agent];
+  const modules = await Promise.all(files.map((file) => loadAgentModule(file)));
+  const store = await openExistingReader(place, sharedCodec(modules));
   const counts = new Map<string, number>();
   let needing = 0;
   for await (const found of findings(modules, store)) {
@@ -34,7 +34,10 @@ async function* findings(modules: readonly AgentModule[], store: RunStore): Asyn
     modules.length === 0 ? {} : { agents: modules.map(({ agent }) => agent), migrate: migrateOf(modules) };
   for await (const found of diagnose(store, options)) {
     yield modules.length === 0
-      ? withModule(found, () => known.find({ store: store.identity, runId: found.runId }))
+      ? withModule(found, {
+          agentId: found.record?.agentId,
+          pathOf: () => known.find({ store: store.identity, runId: found.runId }),
+        })
       : found;
   }
 }
@@ -45,36 +48,6 @@ function migrateOf(modules: readonly AgentModule[]): Migrate {
     const module = modules.find(({ agent }) => agent.id === record.meta.agentId);
     return module?.options.migrate?.(record);
   };
-}
-
-/**
- * For a run that would be resumed: whether `pawl recover` knows its agent module, and whether the file still exists. If
- * another program started the run, only that program has the agent.
- */
-function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunDiagnosis {
-  if (found.verdict !== 'resumes') return found;
-  const skipped = (reason: string): RunDiagnosis => ({
-    ...found,
-    verdict: 'skipped',
-    code: 'AGENT_NOT_FOUND',
-    reason,
-    needsPerson: true,
-  });
-  const agent = oneLine(found.record?.agentId ?? '');
-  try {
-    const path = pathOf();
-    if (path === undefined)
-      return {
-        ...found,
-        reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument, the one of agent ${agent}`,
-      };
-    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
-    return skipped(
-      `its agent ${agent} is missing: the module ${oneLine(path)} is gone; name its new path: ${PAWL} recover <agent module>`,
-    );
-  } catch (error) {
-    return skipped(lineOf(error));
-  }
 }
 
 function lineFor(found: RunDiagnosis): string {

@@ -12,7 +12,7 @@ import { lengthOf } from '../../option-values.ts';
 import { Failure } from '../../ui/failure.ts';
 
 /** Which records to delete. */
-export interface Wish {
+export interface PruneWish {
   readonly quarantined: boolean;
   readonly parked: boolean;
   /** Runs that wait, for a person or anything else: they are ended as cancelled. */
@@ -25,7 +25,7 @@ export interface Wish {
  * Reads from the options of `pawl prune` which records it deletes: quarantined, parked, older than.
  * @throws {Failure} for options that would delete too much, or contradict each other
  */
-export function wishOf({ quarantined, parked, waiting, olderThan }: Arguments): Wish {
+export function wishOf({ quarantined, parked, waiting, olderThan }: Arguments): PruneWish {
   if (parked && olderThan === undefined) {
     throw new Failure('--parked needs --older-than <time>, for example 30d: newer ones may still be needed');
   }
@@ -49,7 +49,7 @@ export type OnRead = (done: number, all: number) => void;
  */
 export async function* chosenOf(
   store: Pick<RunStore, 'listInterrupted' | 'load'>,
-  wish: Wish,
+  wish: PruneWish,
   onRead: OnRead = () => {},
 ): AsyncGenerator<InterruptedRun, void, undefined> {
   const entries = wish.quarantined || wish.parked || wish.waiting ? await allRuns(store) : [];
@@ -62,11 +62,11 @@ export async function* chosenOf(
 }
 
 /** Some damaged records have no readable time. */
-function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
+function isOldEnough({ updatedAt }: InterruptedRun, { before }: PruneWish): boolean {
   return before === undefined || (updatedAt !== undefined && updatedAt > 0 && updatedAt < before);
 }
 
-function isWanted(entry: InterruptedRun, { quarantined, parked, waiting = false }: Wish): boolean {
+function isWanted(entry: InterruptedRun, { quarantined, parked, waiting = false }: PruneWish): boolean {
   const status = listedStatus(entry);
   if (entry.status !== 'quarantined') return (parked && status === 'parked') || (waiting && status === 'waiting');
   // A record of a newer version, or an encrypted one, is whole: an upgrade, or a key, can read it.

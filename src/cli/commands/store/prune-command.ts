@@ -4,15 +4,15 @@ import type { Executor, InterruptedRun } from '../../../index.ts';
 import { listedStatus } from '../../../record/listed-status.ts';
 
 import { hasCode } from '../../../values/error-data.ts';
-import type { Command, CommandContext } from '../../command.ts';
+import type { CliCommand, CommandContext } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../../open/open-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../../ui/failure.ts';
 import { ago, count } from '../../ui/format.ts';
-import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
+import { chosenOf, type OnRead, type PruneWish, wishOf } from './prune-choice.ts';
 
 /** Runs `pawl prune`: deletes expired outcomes, and the records that its options name. */
-export const pruneCommand: Command = async (context) => {
+export const pruneCommand: CliCommand = async (context) => {
   const wish = wishOf(context.args);
   const store = await openExistingStore(context.args.store);
   const chosen = await choose(context, store, wish);
@@ -36,7 +36,7 @@ export const pruneCommand: Command = async (context) => {
 const REDRAW_MS = 100;
 
 /** Shows progress: reading every record takes a while. */
-async function choose({ args, output }: CommandContext, store: RunStore, wish: Wish): Promise<InterruptedRun[]> {
+async function choose({ args, output }: CommandContext, store: RunStore, wish: PruneWish): Promise<InterruptedRun[]> {
   const chosen: InterruptedRun[] = [];
   let shownAt = performance.now();
   const onRead: OnRead = (done, all) => {

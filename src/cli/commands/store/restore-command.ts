@@ -1,5 +1,5 @@
 import { acceptWithoutWal, type RestoreResult, restoreStore } from '../../../store/sqlite/index.ts';
-import type { Command, CommandContext } from '../../command.ts';
+import type { CliCommand, CommandContext } from '../../command.ts';
 import { codecFromEnvironment, codecIn } from '../../open/open-store.ts';
 import { placeOf, type StorePlace } from '../../open/store-place.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../../ui/failure.ts';
@@ -7,7 +7,7 @@ import { count } from '../../ui/format.ts';
 import { lineFor } from '../../ui/shell-words.ts';
 
 /** Runs `pawl restore`: makes a new store of a backup, whose runs are parked. */
-export const restoreCommand: Command = async (context) => {
+export const restoreCommand: CliCommand = async (context) => {
   const { args, output } = context;
   if (args.acceptWithoutWal !== undefined) return accept(context, args.acceptWithoutWal);
   const [backup] = args.words;

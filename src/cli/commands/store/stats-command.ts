@@ -1,24 +1,30 @@
-import { type AuditTotal, createAudit } from '../../../index.ts';
-import type { Command, CommandContext } from '../../command.ts';
+import { type AuditTotal, createAudit, type RunStats } from '../../../index.ts';
+import type { CliCommand, CommandContext } from '../../command.ts';
+import { controlExecutor } from '../../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../../open/open-store.ts';
 import { oneOf, sinceOf } from '../../option-values.ts';
 import { exitCodes, oneLine } from '../../ui/failure.ts';
-import { ago, dollars, duration, shortened } from '../../ui/format.ts';
+import { ago, dollars, duration, grouped, shortened } from '../../ui/format.ts';
 import { PAWL } from '../../ui/shell-words.ts';
 import { table } from '../../ui/table.ts';
 
-/** Runs `pawl stats`: prints the totals of the runs that ended while an audit was on, or what fills the store. */
-export const statsCommand: Command = async (context) => {
+/**
+ * Runs `pawl stats`: prints how many runs have not ended, and the totals of those that ended while an audit was on; or what fills the
+ * store.
+ */
+export const statsCommand: CliCommand = async (context) => {
   const { args, output } = context;
   const by = oneOf('by', args.by, ['day', 'agent', 'caller']);
   const since = sinceOf(args.since, Date.now());
   const store = await openExistingStore(args.store);
   if (args.rows) return printRows(context, store);
+  const now = await controlExecutor(store).stats();
   const totals = await createAudit({ store }).totals({ by, since });
-  if (args.json) output.printJson({ store: store.path, by, totals }, 2);
+  if (!args.json) output.print(sentenceOf(now));
+  if (args.json) output.printJson({ store: store.path, now, by, totals }, 2);
   else if (totals.length === 0)
     output.say(
-      `no run is counted in ${store.path}${since === undefined ? `; \`${PAWL} run --audit\` counts one` : ' since then'}`,
+      `no ended run is counted in ${store.path}${since === undefined ? `; \`${PAWL} run --audit\` counts one` : ' since then'}`,
     );
   else
     for (const line of table([
@@ -30,6 +36,20 @@ export const statsCommand: Command = async (context) => {
   return exitCodes.ok;
 };
 
+/** Says what has not ended. @example sentenceOf(stats) // 'now: 2 live · 40 due, the oldest for 5 min · 3 waiting (3 approval) · 0 parked' */
+function sentenceOf({ live, due, dueAgeMs, waiting, parked }: RunStats): string {
+  const kinds = Object.entries(waiting).filter(([, waits]) => waits > 0);
+  const all = kinds.reduce((sum, [, waits]) => sum + waits, 0);
+  const which = kinds.map(([kind, waits]) => `${grouped(waits)} ${oneLine(kind)}`).join(', ');
+  const parts = [
+    `${grouped(live)} live`,
+    `${grouped(due)} due${due === 0 ? '' : `, the oldest for ${duration(dueAgeMs)}`}`,
+    `${grouped(all)} waiting${which && ` (${which})`}`,
+    `${grouped(parked)} parked`,
+  ];
+  return `now: ${parts.join(' · ')}`;
+}
+
 /** Prints what the store holds, by kind. */
 async function printRows({ args, output }: CommandContext, store: RunStore): Promise<number> {
   const rows = await store.storedRows();
@@ -37,10 +57,10 @@ async function printRows({ args, output }: CommandContext, store: RunStore): Pro
   else {
     const now = Date.now();
     const ages = rows.map(({ kind, rows, bytes, oldestAt, firstUntil, expired }) => [
-      ...[kind, grouped.format(rows), bytes === undefined ? '-' : megabytes(bytes)],
+      ...[kind, grouped(rows), bytes === undefined ? '-' : megabytes(bytes)],
       oldestAt === undefined ? '-' : ago(oldestAt, now),
       firstUntil === undefined ? '-' : firstUntil > now ? `in ${duration(firstUntil - now)}` : ago(firstUntil, now),
-      grouped.format(expired),
+      grouped(expired),
     ]);
     const names = ['KIND', 'ROWS', 'SIZE', 'OLDEST', 'FIRST EXPIRES', 'TO PRUNE'];
     for (const line of table([names, ...ages])) output.print(line);
@@ -52,7 +72,6 @@ async function printRows({ args, output }: CommandContext, store: RunStore): Pro
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
 
 const heads = ['RUNS', 'OK', 'FAILED', 'STEPS', 'TOKENS', 'USD', 'WORKED'];
-const grouped = new Intl.NumberFormat('en-US');
 
 /** Runs may have no caller. */
 function nameOf({ key }: AuditTotal): string {
@@ -64,5 +83,5 @@ function cells({ runs, statuses, usage, spend, iterations, elapsedMs }: AuditTot
   const counts = [runs, ok, runs - ok, iterations];
   const tokens = usage.inputTokens + usage.outputTokens;
   const usd = spend.usd === 0 ? '' : dollars(spend.usd);
-  return [...counts.map((n) => grouped.format(n)), grouped.format(tokens), usd, duration(elapsedMs)];
+  return [...counts.map(grouped), grouped(tokens), usd, duration(elapsedMs)];
 }

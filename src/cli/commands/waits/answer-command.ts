@@ -2,7 +2,7 @@ import type { AnswerState, Executor, ListedWait, Person } from '../../../index.t
 import { nameOfWait, needsName, quorumOf } from '../../../run/waits/wait.ts';
 import type { JsonValue } from '../../../values/json.ts';
 import type { Arguments } from '../../arguments.ts';
-import type { Command } from '../../command.ts';
+import type { CliCommand } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
 import type { RunStore } from '../../open/open-store.ts';
 import { findWaiting, pidOf } from '../../open/stored-runs.ts';
@@ -17,7 +17,7 @@ type Question = Extract<ListedWait, { kind: 'question' }>;
 type Control = ReturnType<Executor['control']>;
 
 /** Runs `pawl approve`: allows a call that waits for it. */
-export const approveCommand: Command = ({ args, output }) =>
+export const approveCommand: CliCommand = ({ args, output }) =>
   answer({ args, output }, 'approval', (control, wait) => {
     const { note, input } = args;
     // The call as it is shown: if it has changed since, nothing is approved.
@@ -27,14 +27,14 @@ export const approveCommand: Command = ({ args, output }) =>
   });
 
 /** Runs `pawl deny`: refuses a call that waits for an approval. */
-export const denyCommand: Command = ({ args, output }) =>
+export const denyCommand: CliCommand = ({ args, output }) =>
   answer({ args, output }, 'approval', (control, wait) => {
     const { reason } = args;
     return control.deny(wait.id, { ...by(args), ...(reason === undefined ? {} : { reason }) });
   });
 
 /** Runs `pawl answer`: answers a question of a call. */
-export const answerCommand: Command = ({ args, output }) => {
+export const answerCommand: CliCommand = ({ args, output }) => {
   const [runId, ...rest] = args.words;
   const text = rest.pop();
   if (runId === undefined || text === undefined)
@@ -47,14 +47,14 @@ export const answerCommand: Command = ({ args, output }) => {
 const done = { approve: 'approved', deny: 'denied', answer: 'answered' };
 
 async function answer(
-  { args, output }: Parameters<Command>[0],
+  { args, output }: Parameters<CliCommand>[0],
   kind: 'approval' | 'question',
   give: (control: Control, wait: ListedWait) => Promise<AnswerState>,
 ): Promise<number> {
   const [runId, waitId] = args.words;
   if (runId === undefined)
     throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} waiting\` lists those that wait`);
-  const given = async (store: RunStore) => {
+  const readGiven = async (store: RunStore) => {
     const executor = controlExecutor(store);
     const wait = await findWait(executor, { store, runId, waitId, kind });
     if (needsName(wait) && !args.by)
@@ -64,7 +64,7 @@ async function answer(
     else output.say(await sentence({ args, store, wait, status }));
     return exitCodes.ok;
   };
-  return withStore(args, given, runId);
+  return withStore(args, readGiven, runId);
 }
 
 interface Sought {

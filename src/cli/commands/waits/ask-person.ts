@@ -11,7 +11,7 @@ import { answerValue } from './answer-command.ts';
 import { allWaits } from './waiting-command.ts';
 
 /** What became of the questions of a run: one was answered, the person wants to answer later, or there is none. */
-export type Asked = 'answered' | 'later' | 'none';
+export type AskedPerson = 'answered' | 'later' | 'none';
 
 /** After a question that ended by itself, so long nothing that is typed counts, ms: it was meant for that question. */
 const DROP_TYPED_MS = 500;
@@ -26,7 +26,7 @@ interface AskedRun {
 }
 
 /** Asks the person at the terminal for the first open approval or answer of a run and the runs below it. */
-export async function askPerson(output: Output, { executor, runId, option, ends }: AskedRun): Promise<Asked> {
+export async function askPerson(output: Output, { executor, runId, option, ends }: AskedRun): Promise<AskedPerson> {
   for await (const wait of allWaits(executor, runId)) {
     if (!isForPerson(wait)) continue;
     output.say(`run ${oneLine(wait.runId)} waits for ${oneLine(nameOfWait(wait))}:`);
@@ -47,7 +47,7 @@ interface AskedWait {
 }
 
 /** Asks until an answer is taken, or the wait is over: an answer that does not fit is asked for again. */
-async function askAndAnswer(output: Output, asked: AskedWait): Promise<Asked> {
+async function askAndAnswer(output: Output, asked: AskedWait): Promise<AskedPerson> {
   const { wait, over } = asked;
   const isOver = async () => {
     output.say(oneLine(String(over.reason)));

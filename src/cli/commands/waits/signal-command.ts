@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from '../../command.ts';
+import type { CliCommand } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
 import { exitCodes, Failure, oneLine } from '../../ui/failure.ts';
 import { lineFor } from '../../ui/shell-words.ts';
@@ -7,7 +7,7 @@ import { withStore } from '../obstacle.ts';
 import { answerValue } from './answer-command.ts';
 
 /** Runs `pawl signal`: sends an event to the run that waits for it, or keeps it for the next one. */
-export const signalCommand: Command = async ({ args, output }) => {
+export const signalCommand: CliCommand = async ({ args, output }) => {
   const [name, text] = args.words;
   if (name === undefined || text === undefined)
     throw new Failure('`pawl signal` needs the name of an event, and its value (JSON, or a text)');

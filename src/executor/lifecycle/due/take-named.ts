@@ -6,11 +6,11 @@ import { takeDue } from './take-due.ts';
 const MAX_NAMED = 500;
 
 /** Whether a sweep starts no further runs. */
-export const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
+export const isTakeOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
 /** Waits for a place; there is none after the sweep's end. */
 export function hasPlace(work: Work): Promise<boolean> {
-  return work.services.recovery.place(work, () => isOver(work));
+  return work.services.recovery.place(work, () => isTakeOver(work));
 }
 
 /**
@@ -29,7 +29,7 @@ export async function takeNamed<Run extends TakenUp>(
   const others: Run[] = [];
   for (let i = 0; i < runs.length; i += MAX_NAMED)
     others.push(...(await takeSome(runs.slice(i, i + MAX_NAMED), work, begin)));
-  return isOver(work) ? [] : others;
+  return isTakeOver(work) ? [] : others;
 }
 
 async function takeSome<Run extends TakenUp>(

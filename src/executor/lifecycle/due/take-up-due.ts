@@ -1,4 +1,4 @@
-import { mayBeChild, type Place } from '../../../record/run-tree.ts';
+import { mayBeChild, type TreePlace } from '../../../record/run-tree.ts';
 import type { RunResult } from '../../../run/result.ts';
 import type { DueRun } from '../../../store/due-port.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
@@ -45,7 +45,7 @@ async function candidatesOf(services: ExecutorServices, due: DueRun): Promise<Ca
   if (!services.paused.mayTake(meta.agentId)) return [];
   if (!agentFor(services, meta.agentId)) return noteDue(services, due, 'stuck');
   const run = { runId, meta, ...(parent ? { parent } : {}) };
-  const place: Place | undefined = mayBeChild(run) ? await treeIn(config.store, services).placeOf(run) : undefined;
+  const place: TreePlace | undefined = mayBeChild(run) ? await treeIn(config.store, services).placeOf(run) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
   if (place?.kind === 'child' && !place.isAlone)
     return noteDue(services, due, registry.live(place.parent) === undefined ? 'stuck' : 'further');

@@ -1,7 +1,6 @@
-import { mayBeChild, type Place } from '../../../record/run-tree.ts';
+import { mayBeChild, type TreePlace } from '../../../record/run-tree.ts';
 import type { RunResult } from '../../../run/result.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
@@ -40,7 +39,7 @@ export async function startTaken(
     if (!services.stuck.isReady(taken.run) || !agentFor(services, meta.agentId)) return handBack(services, taken);
     const found = { runId, ...(parent ? { parent } : {}) };
     const tree = treeIn(services.config.store as CheckpointStore, services);
-    const place: Place | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
+    const place: TreePlace | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
     // Its parent continues it.
     if (place?.kind === 'child' && !place.isAlone) return handBack(services, taken);
     if (!services.paused.enter(meta.agentId)) return passOver(services, taken);
@@ -49,7 +48,7 @@ export async function startTaken(
     return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
   } catch (error) {
     services.paused.leave(meta.agentId, false);
-    services.config.warn('run.start.failed', { runId, error: toErrorData(error) });
+    services.config.warn('run.start.failed', { runId, error });
     return handBack(services, taken);
   }
 }
@@ -74,7 +73,7 @@ async function giveBack({ stuck, config }: ExecutorServices, taken: TakenClaim):
   const { run } = taken;
   const pauseMs = stuck.isReady(run) ? stuck.note(run, 'stuck') / 2 : stuck.shortPauseMs(run, config.random());
   const dueAt = await taken.giveBack(pauseMs);
-  if (dueAt !== undefined) stuck.moved({ runId: run.runId, dueAt });
+  if (dueAt !== undefined) stuck.onMoved({ runId: run.runId, dueAt });
 }
 
 interface Begun {

@@ -19,7 +19,7 @@ import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
 import { sendRecorded } from '../../run/outbox.ts';
-import { type Ending, endRun } from '../../run/record/end-run.ts';
+import { type Ending, endActiveRun } from '../../run/record/end-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
 import { readTurnEnd } from '../../run/threads/thread-turn.ts';
@@ -87,7 +87,7 @@ async function end(services: ExecutorServices, { runId, above = [], endOf }: End
       : { ...record, ...(refused ? { refused } : {}), outcome: outcomeFor(record, claim, end) };
     const turn = await readTurnEnd(store, ended, services.config.clock.now());
     services.deliveries.begin();
-    return endRun(storedEnding(services, run, { ended, turn, above: [...above, runId] }));
+    return endActiveRun(storedEnding(services, run, { ended, turn, above: [...above, runId] }));
   });
   if (next) void services.startTurn(next);
 }
@@ -184,7 +184,7 @@ export async function endChild(
     if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId, reason);
     // A child that cannot be read cannot be ended either. A person has to look at it.
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
-    services.config.warn('run.cancel.failed', { runId: childRunId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId: childRunId, error });
   }
 }
 

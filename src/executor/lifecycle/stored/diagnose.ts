@@ -8,9 +8,9 @@ import {
   type ReadableRun,
 } from '../../../record/interrupted.ts';
 import { migrateRecord } from '../../../record/migrate.ts';
-import { type Place, RunTree } from '../../../record/run-tree.ts';
+import { RunTree, type TreePlace } from '../../../record/run-tree.ts';
 import { isRewritten } from '../../../record/upcast.ts';
-import { type NextStart, type RunFacts, type Verdict, verdictOf } from '../../../record/verdict.ts';
+import { type NextStart, type RunVerdict, type VerdictFacts, verdictOfRun } from '../../../record/verdict.ts';
 import { isAtRest } from '../../../run/waits/model-waits.ts';
 import { checkStore, isDue } from '../../../store/capabilities.ts';
 import { boundedStore } from '../../../store/checked-store.ts';
@@ -18,9 +18,11 @@ import type { CheckpointStore } from '../../../store/port.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../../values/known-options.ts';
+import { programOf } from '../../../workflow/program.ts';
+import { restOf } from '../../../workflow/view.ts';
 import type { ExecutorOptions } from '../../host/options.ts';
-import { startOf } from '../../run/record/start-rules.ts';
-import { hasNews } from '../../run/waits/rest-again.ts';
+import { startByRules } from '../../run/record/start-rules.ts';
+import { hasUnread } from '../../run/waits/rest-again.ts';
 import { allListed, type StoredEntry } from './stored-run-pages.ts';
 
 /** How the runs will be recovered: use the options of the executor that will do it. */
@@ -132,12 +134,12 @@ export class Doctor {
   /** Undefined if the run has ended meanwhile. */
   async lookAt({ entry, isResting }: StoredEntry): Promise<RunDiagnosis | undefined> {
     const { runId } = entry;
-    if (entry.status === 'quarantined') return { runId, ...(await this.#judged({ entry })) };
+    if (entry.status === 'quarantined') return { runId, ...(await this.#judge({ entry })) };
     let record: RunCheckpoint | null;
     try {
       record = await this.#store.load(runId);
     } catch (error) {
-      return { runId, ...(await this.#judged({ entry, damage: toErrorData(error) })) };
+      return { runId, ...(await this.#judge({ entry, damage: toErrorData(error) })) };
     }
     return record ? this.lookAtRecord({ entry, isResting }, record) : undefined;
   }
@@ -155,19 +157,19 @@ export class Doctor {
       start ??= this.#start(record, mayRest);
       return start;
     };
-    const found = await this.#judged({ entry: entryOf(entry, record), agent: this.#agentOf(record), isResting, next });
+    const found = await this.#judge({ entry: entryOf(entry, record), agent: this.#agentOf(record), isResting, next });
     return { runId, ...found, record: factsOf(entry, start && 'record' in start ? start.record : record) };
   }
 
   /** The verdict, after a look at the run's place in its tree if that decides it. */
-  async #judged(facts: RunFacts): Promise<Verdict> {
-    const found = verdictOf(facts);
+  async #judge(facts: VerdictFacts): Promise<RunVerdict> {
+    const found = verdictOfRun(facts);
     if (!('need' in found)) return found;
-    return this.#judged({ ...facts, place: await this.#placeOf(found.run) });
+    return this.#judge({ ...facts, place: await this.#placeOf(found.run) });
   }
 
   /** A list may show what began a run that cannot be read as a whole. It is read again only for a child of such a run. */
-  async #placeOf(run: ReadableRun): Promise<Place> {
+  async #placeOf(run: ReadableRun): Promise<TreePlace> {
     const place = await this.#tree.placeOf(run);
     if (place.kind !== 'child' || !place.trouble) return place;
     this.#listedTree ??= this.#readTree();
@@ -189,10 +191,10 @@ export class Doctor {
     const store = this.#store;
     if (!isDue(store) || hosted || !(workflow || waiting?.waits.length)) return false;
     const sent = await store.inbox({ runId: meta.runId }).catch(() => []);
-    return !hasNews(sent);
+    return !hasUnread(sent);
   }
 
-  #agentOf({ meta }: RunCheckpoint): RunFacts['agent'] {
+  #agentOf({ meta }: RunCheckpoint): VerdictFacts['agent'] {
     const { agentOf } = this.#options;
     if (!agentOf) return undefined;
     return agentOf(meta.agentId) ? 'found' : 'missing';
@@ -205,9 +207,10 @@ export class Doctor {
       const next = migrateRecord(record, migrate);
       const agent = this.#options.agentOf?.(record.meta.agentId);
       const started = { ...next, attempts: (next.attempts ?? 0) + 1 };
-      const start = startOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+      const start = startByRules(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
       const parks = 'parks' in start ? start.parks : undefined;
-      return { record: next, parks, now: clock.now(), mayRest: mayRest && !next.parked && isAtRest(next) };
+      const rest = restOf(agent && programOf(agent), next);
+      return { record: next, parks, rest, now: clock.now(), mayRest: mayRest && !next.parked && isAtRest(next) };
     } catch (error) {
       return { failed: toErrorData(error) };
     }

@@ -1,11 +1,11 @@
 import { bornRunOf, checkRunId, childRunId } from '../../../run/identity.ts';
 import type { KeepingStore } from '../../../store/history-port.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import { RunOwnedElsewhereError, UnsupportedError } from '../../../values/errors.ts';
 import { toolCallsOf } from '../../../values/message.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/record/stored-run.ts';
-import { historyStore } from './history.ts';
+import { historyStoreOf } from './history.ts';
 
 /**
  * Removes all that is stored of a run that ended, and of the child runs that the calls of its kept messages began.
@@ -13,7 +13,7 @@ import { historyStore } from './history.ts';
  *   @throws {NOT_DURABLE} @throws the store's own error
  */
 export async function erase(services: ExecutorServices, runId: string): Promise<void> {
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   checkRunId(runId);
   await untilUntouched(services, runId);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
@@ -49,7 +49,7 @@ async function childrenOf(
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
     config.warn('run.erase.partial', {
       runId,
-      error: toErrorData(error),
+      error,
     });
     return [];
   }

@@ -4,6 +4,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun, type ReadableRun } from '../../../record/interrupted.ts';
 import { ProgressRedaction } from '../../../record/redact-progress.ts';
 import { LIVE_HERE } from '../../../record/verdict.ts';
+import { traceIdIn } from '../../../run/attempt.ts';
 import type { SentCommand } from '../../../run/command.ts';
 import type { RunDefinition } from '../../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../../run/result.ts';
@@ -13,13 +14,13 @@ import type { RecordPart } from '../../../store/journal-port.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { loadPart } from '../../../store/reading/record-part.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import { Redactor } from '../../../values/redact.ts';
 import { programOf } from '../../../workflow/program.ts';
 import { type WorkflowView, workflowView } from '../../../workflow/view.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
-import { endOf } from '../../services/event-feeds.ts';
+import { endOfFeed } from '../../services/event-feeds.ts';
 import { Doctor, type RunDiagnosis } from './diagnose.ts';
 import { findEntry, findQueued, liveOwner } from './find-run.ts';
 import { isLive, type ListedRun, type StoredRunLine } from './list-runs.ts';
@@ -49,6 +50,8 @@ export interface RunExplanation {
   readonly workflow?: WorkflowView;
   /** Whether it is live in this process. */
   readonly isLive: boolean;
+  /** The trace of `pawl/otel`; absent = it has none. */
+  readonly traceId?: string;
   /** The whole record, or the part that was asked for; absent if there is none, or it cannot be read. */
   readonly record?: RunCheckpoint;
   /** How many messages the record has; absent without one. */
@@ -133,10 +136,17 @@ export async function explainRun(
     ...(isHere ? { verdict: 'live', reason: LIVE_HERE, needsPerson: false } : (found as Found).verdict),
     ...(isHere ? { state: live.summary.state, owner: { name: services.owner } } : {}),
     isLive: isHere,
+    ...traceOf(isHere ? live.progress : found?.record, found?.outcome),
     ...workflowOf(services, { live: isHere ? live : undefined, record: found?.record }),
   };
   const whole = options.budget ? { ...seen, ...(await standingOf(services, seen)) } : seen;
   return redact ? redacted(whole, new Redactor(redact, 'record')) : whole;
+}
+
+/** An outcome may be kept longer than its record. */
+function traceOf(fields: Pick<RunCheckpoint, 'trace'> | undefined, outcome?: RunOutput): { readonly traceId?: string } {
+  const traceId = traceIdIn(fields?.trace) ?? outcome?.traceId;
+  return traceId === undefined ? {} : { traceId };
 }
 
 /** A workflow that is live here says more than its record. */
@@ -247,10 +257,17 @@ function endedAs(outcome: Pick<RunOutput, 'status' | 'error'> | undefined): Judg
 
 async function explainEnded(services: ExecutorServices, runId: string): Promise<RunExplanation | null> {
   const { store, redact } = services.config;
-  const kept = store ? await endOf(store, runId) : undefined;
+  const kept = store ? await endOfFeed(store, runId) : undefined;
   const outcome = kept ? withoutId(kept as never) : services.registry.ended(runId);
   if (!outcome || outcome.status === 'interrupted' || outcome.status === 'waiting') return null;
-  const seen: RunExplanation = { runId, ...endedAs(outcome), outcome, isLive: false, commands: [] };
+  const seen: RunExplanation = {
+    runId,
+    ...endedAs(outcome),
+    outcome,
+    ...traceOf(undefined, outcome),
+    isLive: false,
+    commands: [],
+  };
   return redact ? redacted(seen, new Redactor(redact, 'record')) : seen;
 }
 
@@ -318,7 +335,7 @@ async function commandsOf(
   try {
     return await store.inbox({ runId });
   } catch (error) {
-    config.warn('command.read.failed', { runId, error: toErrorData(error) });
+    config.warn('command.read.failed', { runId, error });
     return [];
   }
 }

@@ -3,7 +3,7 @@ import { phaseFactsOf } from '../../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
 import { cutAfter, forkedRecord } from '../../../record/fork.ts';
 import { ProgressRedaction } from '../../../record/redact-progress.ts';
-import { ownFrom, stepsIn, withPhases } from '../../../record/steps.ts';
+import { ownStepsFrom, stepsIn, withPhases } from '../../../record/steps.ts';
 import { identityOf } from '../../../run/field-rows.ts';
 import { births, bornRunOf, checkHostRunId, fingerprintOf, outcomeIdOf } from '../../../run/identity.ts';
 import { outcomeOf } from '../../../run/outcome.ts';
@@ -34,7 +34,7 @@ import { isAskedRun } from '../../run/record/same-request.ts';
 import { claimOptionsOf } from '../../run/record/stored-run.ts';
 import { SKILL } from '../../services/palette-entries.ts';
 import { launch } from '../start.ts';
-import { historyStore } from './history.ts';
+import { historyStoreOf } from './history.ts';
 import { agentFor } from './recover-one-run.ts';
 
 /** The options of `executor.fork()`. */
@@ -74,7 +74,7 @@ const optionKeys: KnownKeys<ForkOptions> = {
  * @throws {UNSUPPORTED} for a run of a workflow, or where the store keeps no records of ended runs
  */
 export async function forkRun(services: ExecutorServices, originId: string, options: ForkOptions): Promise<Run> {
-  const { runId, agent, record } = await prepared(services, originId, options);
+  const { runId, agent, record } = await prepare(services, originId, options);
   const { meta, inputs = {}, images = [], earlier = [], fingerprint = '' } = record;
   const { prompt, callerId, channelId, guildId } = meta;
   const asked = { prompt, callerId, channelId, guildId, parentRunId: '', inputs, images, earlier };
@@ -93,7 +93,7 @@ export async function forkRun(services: ExecutorServices, originId: string, opti
  * @returns its id @throws the errors of `forkRun`, and {RUN_OWNED_ELSEWHERE}
  */
 export async function forkStored(services: ExecutorServices, originId: string, options: ForkOptions): Promise<string> {
-  const { store, runId, record } = await prepared(services, originId, options);
+  const { store, runId, record } = await prepare(services, originId, options);
   const claim = await store.claim(runId, services.owner, services.config.defaults.leaseMs, claimOptionsOf(services));
   if (!claim) throw new RunOwnedElsewhereError(`another process works on run ${runId}`);
   // Asked for in one turn: stores that write in groups make one commit of it.
@@ -102,13 +102,13 @@ export async function forkStored(services: ExecutorServices, originId: string, o
   return runId;
 }
 
-async function prepared(services: ExecutorServices, originId: string, options: ForkOptions) {
+async function prepare(services: ExecutorServices, originId: string, options: ForkOptions) {
   checkKeys(options, optionKeys, { of: 'executor.fork' });
   checkWord('executor.fork: effects', options.effects, ['live', 'ask', 'refuse']);
   if (options.edit !== undefined && typeof options.edit !== 'function')
     throw new TypeError(`executor.fork: edit must be a function, not ${kindOf(options.edit)}`);
   const runId = checkHostRunId(options.runId ?? services.config.newId());
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   const origin = await originOf(store, originId, options.at);
   const agent = agentOf(services, origin, options.agent);
   return { store, runId, agent, record: await firstRecord(services, store, { origin, agent, runId, options }) };
@@ -164,7 +164,7 @@ async function firstRecord(
   const labels = { ...origin.labels, ...labelsOf(options.labels ?? {}) };
   const earlier = await earlierOf(store, origin);
   const { callerId, channelId, guildId } = origin.meta;
-  const prompt = edit ? promptIn(messages[ownFrom(origin)]) : origin.meta.prompt;
+  const prompt = edit ? promptIn(messages[ownStepsFrom(origin)]) : origin.meta.prompt;
   const { inputs = {}, images = [] } = origin;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId: '', inputs, images, earlier, labels };
   const of = { runId: origin.meta.runId, birth: origin.birth ?? '', at, effects: effects ?? '' };
@@ -262,8 +262,10 @@ function hasEffects(
   agent: Agent,
   { phase, seen }: { readonly phase: number; readonly seen: Set<string> },
 ): boolean {
-  if (seen.has(agent.id)) return false;
-  seen.add(agent.id);
+  // An agent that is called again begins at its first phase.
+  const visit = `${phase} ${agent.id}`;
+  if (seen.has(visit)) return false;
+  seen.add(visit);
   const rest = agent.phases?.slice(phase).filter(({ bare }) => !bare);
   if (rest?.length === 0) return false;
   if (

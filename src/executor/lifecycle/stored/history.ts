@@ -9,7 +9,7 @@ import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options
 import { enterStored, type Message } from '../../../values/message.ts';
 import { Redactor } from '../../../values/redact.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { storeOf } from '../../run/record/stored-run.ts';
+import { storeOfRun } from '../../run/record/stored-run.ts';
 
 /** The options of `executor.history()`. */
 export interface HistoryFilter extends Omit<ListEndedOptions, 'limit'> {
@@ -62,7 +62,7 @@ export async function history(services: ExecutorServices, options: HistoryFilter
     throw new TypeError('executor.history: after must be the last entry of a page, or its { endedAt, runId }');
   const isWanted = wantedBy(options);
   const [since, until] = [timeOf('since', options.since, 0), timeOf('until', options.until, Number.POSITIVE_INFINITY)];
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   // The list begins behind all runs that ended at this time.
   let from =
     after && after.endedAt < until ? after : Number.isFinite(until) ? { endedAt: until, runId: LAST_ID } : after;
@@ -105,7 +105,7 @@ function timeOf(name: string, time: unknown, usual: number): number {
  * Reads the messages of a run from its record, also of one that ended and is kept; null if there is no record.
  * @throws {TypeError} @throws {NOT_DURABLE} @throws the store's own error if the record cannot be read
  */
-export async function messagesOf(
+export async function messagesOfRun(
   services: ExecutorServices,
   runId: string,
   options: MessagesOptions,
@@ -114,7 +114,7 @@ export async function messagesOf(
   const { after = 0, limit = Number.POSITIVE_INFINITY } = options;
   checkCount('executor.messages: after', after, 0);
   if (limit !== Number.POSITIVE_INFINITY) checkCount('executor.messages: limit', limit, 1);
-  const record = await storeOf(services).load(checkRunId(runId), { ended: true });
+  const record = await storeOfRun(services).load(checkRunId(runId), { ended: true });
   return record?.messages.slice(after, after + limit).map(enterStored) ?? null;
 }
 
@@ -135,8 +135,8 @@ export async function earlierOf(
 }
 
 /** Returns the store of an executor as one that keeps records. @throws {UNSUPPORTED} @throws {NOT_DURABLE} */
-export function historyStore(services: ExecutorServices): KeepingStore {
-  const store = storeOf(services);
+export function historyStoreOf(services: ExecutorServices): KeepingStore {
+  const store = storeOfRun(services);
   if (isKeepingRecords(store)) return store;
   throw new UnsupportedError('this store keeps no records of ended runs: it has no group history');
 }

@@ -6,7 +6,7 @@ import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/record/stored-run.ts';
 import { changeMarkOf } from './explain.ts';
 import { type ForkOptions, forkStored } from './fork.ts';
-import { earlierOf, historyStore } from './history.ts';
+import { earlierOf, historyStoreOf } from './history.ts';
 
 /** Makes the parts of an executor that are for other parts of this package: see `ExecutorInside`. */
 export function insidePartsOf(services: ExecutorServices) {
@@ -31,7 +31,7 @@ const IMPORTED = { code: 'IMPORTED', reason: 'its import was cut off: import the
  * @throws {UNSUPPORTED} if the store keeps no records of ended runs @throws {NOT_DURABLE} @throws the store's own error
  */
 async function importRun(services: ExecutorServices, record: RunCheckpoint, outcome: RunOutcome): Promise<boolean> {
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   const { runId } = record.meta;
   const { keepRecordsMs, keepOutcomesMs, defaults, clock } = services.config;
   await untilUntouched(services, runId);

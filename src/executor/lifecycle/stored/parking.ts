@@ -32,7 +32,7 @@ export async function park(
     change: (record) => ({ ...record, parked }),
     event: { type: 'run.parked', ...parked },
   });
-  services.config.notices.parked({ runId, agentId: meta.agentId, iteration }, parked);
+  services.config.notices.tellParked({ runId, agentId: meta.agentId, iteration }, parked);
   await services.passParked(runId);
 }
 

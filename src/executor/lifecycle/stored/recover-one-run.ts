@@ -1,7 +1,7 @@
 import type { Agent } from '../../../agent/agent.ts';
 import type { ReadableRun } from '../../../record/interrupted.ts';
-import { type Place, RunTree } from '../../../record/run-tree.ts';
-import { LIVE_HERE, type Verdict } from '../../../record/verdict.ts';
+import { RunTree, type TreePlace } from '../../../record/run-tree.ts';
+import { LIVE_HERE, type RunVerdict } from '../../../record/verdict.ts';
 import type { RunCheckpointMeta } from '../../../run/request.ts';
 import type { RunResult } from '../../../run/result.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
@@ -10,9 +10,10 @@ import { CancelledError } from '../../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { Run } from '../../run/handle.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
+import type { RetryAsked } from '../../run/seed.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
-import { launch, readStored } from '../start.ts';
+import { launch, readStoredStart } from '../start.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;
@@ -52,7 +53,7 @@ export interface Work {
 export interface TakenUp {
   readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
   /** Where a child is in its tree. No run waits for the answer of an orphan any more: it is cancelled. */
-  readonly place?: Place;
+  readonly place?: TreePlace;
   /** The claim with which it was taken; absent = its start claims it. */
   readonly claim?: TakenClaim;
 }
@@ -72,16 +73,16 @@ async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undef
   const { runId, meta } = taken.run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
-  const leave = () => {
+  const leaveUnrecovered = () => {
     places.leave();
     report.skipped.push({ runId, reason: LIVE_HERE });
     return undefined;
   };
-  if (begun.has(runId)) return leave();
+  if (begun.has(runId)) return leaveUnrecovered();
   begun.add(runId);
   try {
     // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
-    if (await runAtWork(services, runId)) return leave();
+    if (await runAtWork(services, runId)) return leaveUnrecovered();
     if (!services.paused.enter(meta.agentId)) {
       places.leave();
       leaveAlone(work, taken.run);
@@ -111,28 +112,28 @@ export function leaveAlone({ services, report }: Work, { runId, meta: { agentId 
 interface Continued {
   readonly meta: RunCheckpointMeta;
   readonly maxAttempts: number;
-  readonly place?: Place | undefined;
+  readonly place?: TreePlace | undefined;
   /** How long; absent = until its end. */
   readonly slice?: SliceLimits;
   /** The claim with which it was found due; absent = it is claimed. */
   readonly claim?: TakenClaim;
   /** It may have ended badly, and continues all the same. */
-  readonly isRetry?: boolean;
+  readonly retry?: RetryAsked;
 }
 
 /** Continues a stored run, whose agent this process has, and returns when its start was accepted, answered or refused. */
 export async function begin(services: ExecutorServices, continued: Continued): Promise<Begun> {
-  const { meta, maxAttempts, place, slice, claim, isRetry } = continued;
+  const { meta, maxAttempts, place, slice, claim, retry } = continued;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const { agent, fault } = readStored(agentFor(services, meta.agentId) as Agent, meta.agentId);
+  const { agent, fault } = readStoredStart(agentFor(services, meta.agentId) as Agent, meta.agentId);
   const depth = place?.kind === 'child' ? place.depth : 0;
   const known = { isNewId: false, origin: 'recovered', mustExist: true, ...(fault ? { fault } : {}) } as const;
-  const rest = { ...(slice ? { slice } : {}), ...(claim ? { claim } : {}), ...(isRetry ? { isRetry } : {}) };
+  const rest = { ...(slice ? { slice } : {}), ...(claim ? { claim } : {}), ...(retry ? { retry } : {}) };
   const seed = { request, ...known, maxAttempts, depth, ...rest };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
-  const gone = new CancelledError('the run that began it is over');
-  const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
+  const isOrphan = place?.kind === 'orphan';
+  const options = isOrphan ? { signal: AbortSignal.abort(new CancelledError('the run that began it is over')) } : {};
   const handle = await launch(services, agent, { seed, options });
   return { run: services.runBehind(handle.actor), handle, result: handle.result };
 }
@@ -170,7 +171,7 @@ function note(report: Report, runId: string, error: ErrorData | undefined): void
 }
 
 /** In which list of the report a run is, by the verdict on it. */
-const listOf: { readonly [Name in Verdict['verdict']]: keyof Report } = {
+const listOf: { readonly [Name in RunVerdict['verdict']]: keyof Report } = {
   resumes: 'resumed',
   waits: 'skipped',
   child: 'skipped',
@@ -182,7 +183,7 @@ const listOf: { readonly [Name in Verdict['verdict']]: keyof Report } = {
 };
 
 /** Reports a run that is not started, with the words of its verdict. */
-export function leave(report: Report, runId: string, { verdict, code, reason }: Verdict): void {
+export function leaveUnrecovered(report: Report, runId: string, { verdict, code, reason }: RunVerdict): void {
   report[listOf[verdict]].push({ runId, reason: code === undefined ? reason : `${code}: ${reason}` });
 }
 

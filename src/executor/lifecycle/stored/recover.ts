@@ -1,16 +1,16 @@
 import type { InterruptedRun, ReadableRun } from '../../../record/interrupted.ts';
-import type { Place, RunTree } from '../../../record/run-tree.ts';
-import { LIVE_HERE, type Need, type Verdict, verdictOf } from '../../../record/verdict.ts';
+import type { RunTree, TreePlace } from '../../../record/run-tree.ts';
+import { LIVE_HERE, type PersonNeed, type RunVerdict, verdictOfRun } from '../../../record/verdict.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { programOf } from '../../../workflow/program.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
-import { hasPlace, isOver, takeNamed } from '../due/take-named.ts';
+import { hasPlace, isTakeOver, takeNamed } from '../due/take-named.ts';
 import {
   agentFor,
   emptyReport,
-  leave,
   leaveAlone,
+  leaveUnrecovered,
   type RecoveryReport,
   type TakenUp,
   takeUp,
@@ -41,7 +41,7 @@ export interface RecoverOptions {
   readonly signal?: AbortSignal;
   /**
    * Keeps the process alive, and resolves at the executor's shutdown, or when the signal is aborted: until then the executor
-   * takes up the runs that become due. Without it, runs that rest keep no process alive.
+   * takes up the runs that become due. Without it, suspended runs keep no process alive.
    * @default false
    */
   readonly follow?: boolean;
@@ -69,7 +69,7 @@ interface Later {
 }
 
 /**
- * Starts the interrupted runs that earlier processes left, and the resting ones that are due: a bounded loop over the store's
+ * Starts the interrupted runs that earlier processes left, and the suspended ones that are due: a bounded loop over the store's
  * list, page by page, without transcripts. From a store with the group `due`, processes that recover at once take different runs. From then on the executor looks for runs that become due.
  */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
@@ -99,8 +99,9 @@ export async function recover(services: ExecutorServices, options: RecoverOption
 async function lookOnce(store: CheckpointStore, work: Work): Promise<number> {
   try {
     await sweep(store, work);
+    await work.services.unknownAgents.lookAtResting();
     await Promise.all(work.begun);
-    return store.due && !isOver(work) ? await store.due.countResting() : 0;
+    return store.due && !isTakeOver(work) ? await store.due.countResting() : 0;
   } catch (error) {
     // An aborted store may reject the read.
     if (!work.signal?.aborted) throw error;
@@ -121,14 +122,14 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const later: Later = { suspects: [], children: [], parked: [], tree: treeIn(store, services) };
   // Hosts that boot together read the same list: without the group `due` they meet less often in a random order.
   const { random } = services.config;
-  if (isOver(work)) return;
+  if (isTakeOver(work)) return;
   for await (const page of pages(store, { signal, random })) {
     await takeUpAll(candidatesOf(page, work, later), work);
-    if (isOver(work)) return;
+    if (isTakeOver(work)) return;
   }
   await takeUpAll(await childrenOf(work, later), work);
   await takeUpSuspects(later.suspects, work);
-  for (const runId of later.parked) if (!isOver(work)) await services.passParked(runId);
+  for (const runId of later.parked) if (!isTakeOver(work)) await services.passParked(runId);
   await takeUpOlder(store, work);
 }
 
@@ -160,7 +161,7 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, later: Later)
     const found = judged(entry, work);
     // After a restore a person looks at each run first.
     if ('code' in found && found.verdict === 'parked' && found.code !== 'RESTORED') parked.push(entry.runId);
-    if (!('need' in found)) leave(work.report, entry.runId, found);
+    if (!('need' in found)) leaveUnrecovered(work.report, entry.runId, found);
     else if (!work.services.paused.mayTake(found.run.meta.agentId)) leaveAlone(work, found.run);
     else if (found.need === 'place') children.push(found.run);
     else (isSuspect(found, work) ? suspects : ready).push(takenUp(found));
@@ -173,19 +174,19 @@ async function childrenOf(work: Work, { suspects, children, tree }: Later): Prom
   const ready: Candidate[] = [];
   for (const child of children) {
     const place = await tree.placeOf(child);
-    if (isOver(work)) return [];
+    if (isTakeOver(work)) return [];
     const found = judged(child, work, place);
-    if (!('need' in found)) leave(work.report, child.runId, found);
+    if (!('need' in found)) leaveUnrecovered(work.report, child.runId, found);
     else (isSuspect(found, work) ? suspects : ready).push(takenUp(found, place));
   }
   return ready;
 }
 
 /** The verdict on a listed run, by the facts that a list, this process and the tree have. Its start knows the rest. */
-function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdict | Need {
+function judged(entry: InterruptedRun, { services }: Work, place?: TreePlace): RunVerdict | PersonNeed {
   const { runId } = entry;
   const agentId = 'meta' in entry ? entry.meta.agentId : '';
-  return verdictOf({
+  return verdictOfRun({
     entry,
     isLiveHere: services.registry.live(runId)?.life.hasBegun === true,
     asker: services.owner,
@@ -194,10 +195,10 @@ function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdi
   });
 }
 
-const takenUp = ({ run }: Need, place?: Place): Candidate => ({ run, ...(place ? { place } : {}) });
+const takenUp = ({ run }: PersonNeed, place?: TreePlace): Candidate => ({ run, ...(place ? { place } : {}) });
 
 /** Whether one more start without progress would park it. */
-const isSuspect = ({ run }: Need, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;
+const isSuspect = ({ run }: PersonNeed, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;
 
 /** Waits only for places: the runs themselves continue in the background. */
 async function takeUpAll(runs: readonly Candidate[], work: Work): Promise<void> {
@@ -222,7 +223,7 @@ async function claimableOf(runs: readonly Candidate[], work: Work): Promise<read
   return runs.filter(({ run: { runId }, place }) => {
     const entry = now.get(runId);
     const found = entry ? judged(entry, work, place) : takenBy(work.services, runId);
-    if (!('need' in found)) leave(work.report, runId, found);
+    if (!('need' in found)) leaveUnrecovered(work.report, runId, found);
     else if (!work.services.paused.mayTake(found.run.meta.agentId)) leaveAlone(work, found.run);
     else return true;
     return false;
@@ -230,7 +231,7 @@ async function claimableOf(runs: readonly Candidate[], work: Work): Promise<read
 }
 
 /** The verdict on a run that a process has written, or ended, since it was listed. */
-function takenBy({ registry }: ExecutorServices, runId: string): Verdict {
+function takenBy({ registry }: ExecutorServices, runId: string): RunVerdict {
   const live = { verdict: 'live', needsPerson: false } as const;
   if (registry.live(runId)) return { ...live, reason: LIVE_HERE };
   if (registry.ended(runId)) return { ...live, reason: 'it ended in the meantime' };

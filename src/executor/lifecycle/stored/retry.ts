@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { whyOver } from '../../../record/reopen.ts';
-import { retryOf } from '../../../run/waits/model-waits.ts';
+import { retryWaitOf } from '../../../run/waits/model-waits.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import type { KeepingStore } from '../../../store/history-port.ts';
 import { AgentNotFoundError, RunEndedError, RunNotFoundError } from '../../../values/errors.ts';
@@ -10,7 +10,7 @@ import { runAtWork } from '../../run/life/run-at-work.ts';
 import { isBadEnd, recordGone, reopen } from '../../run/record/reopen-ended.ts';
 import { withStoredRun } from '../../run/record/stored-run.ts';
 import { cancelStored } from './cancel-stored.ts';
-import { historyStore } from './history.ts';
+import { historyStoreOf } from './history.ts';
 import { type ParkOptions, personIn, unpark } from './parking.ts';
 import { agentFor, begin } from './recover-one-run.ts';
 
@@ -18,10 +18,11 @@ import { agentFor, begin } from './recover-one-run.ts';
  * Continues a run that ended badly, for `executor.retry`. One that is live, or has no end, is left as it is; a parked one is unparked.
  * @throws {RUN_ENDED} @throws {RECORD_GONE} @throws {RUN_NOT_FOUND} @throws {AGENT_NOT_FOUND} @throws {UNSUPPORTED}
  */
-export async function retryRun(services: ExecutorServices, runId: string): Promise<Run> {
+export async function retryRun(services: ExecutorServices, runId: string, options: ParkOptions): Promise<Run> {
+  const by = personIn(options, 'retry');
   const live = await runAtWork(services, runId);
   if (live) return handleOf(live, 'joined');
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   const record = await retriable(services, store, runId);
   const { meta } = record;
   if (!agentFor(services, meta.agentId)) {
@@ -29,7 +30,7 @@ export async function retryRun(services: ExecutorServices, runId: string): Promi
       'name it in agents of createExecutor, or retry the run with control(runId).retry() for a process that has it';
     throw new AgentNotFoundError(`run ${runId} is of agent ${meta.agentId}, which this executor does not have: ${how}`);
   }
-  if (!record.outcome) await unparkHeld(services, record, {});
+  if (!record.outcome) await unparkHeld(services, record, by);
   // Another call may have begun it meanwhile.
   const begun = services.registry.live(runId);
   if (begun) {
@@ -37,7 +38,7 @@ export async function retryRun(services: ExecutorServices, runId: string): Promi
     return handleOf(begun, 'joined');
   }
   const { maxAttempts } = services.config.defaults;
-  return (await begin(services, { meta, maxAttempts, isRetry: true })).handle;
+  return (await begin(services, { meta, maxAttempts, retry: by })).handle;
 }
 
 /**
@@ -47,7 +48,7 @@ export async function retryRun(services: ExecutorServices, runId: string): Promi
 export async function retryStored(services: ExecutorServices, runId: string, options: ParkOptions): Promise<void> {
   const by = personIn(options, 'retry');
   if (await runAtWork(services, runId)) return;
-  const store = historyStore(services);
+  const store = historyStoreOf(services);
   const record = await retriable(services, store, runId);
   if (!record.outcome) return unparkHeld(services, record, by);
   await withStoredRun(services, { ended: runId }, async ({ record: claimed, claim, counts }) => {
@@ -82,5 +83,5 @@ async function unparkHeld(
   { meta, parked, waiting }: RunCheckpoint,
   by: { readonly by?: Person },
 ): Promise<void> {
-  if (parked || retryOf(waiting ? { waiting } : {})) await unpark(services, meta.runId, by);
+  if (parked || retryWaitOf(waiting ? { waiting } : {})) await unpark(services, meta.runId, by);
 }

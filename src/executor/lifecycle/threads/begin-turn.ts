@@ -5,7 +5,6 @@ import { births, fingerprintOf } from '../../../run/identity.ts';
 import { beginProgress } from '../../../run/progress.ts';
 import type { ImagePart, Labels, RunRequest } from '../../../run/request.ts';
 import type { BegunTurn } from '../../../store/thread-port.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import { enterMessage, type Message } from '../../../values/message.ts';
 import { Redactor } from '../../../values/redact.ts';
 import { metaFor, plainRequest } from '../../host/request.ts';
@@ -70,6 +69,6 @@ export async function startTurn(
       options: {},
     });
   } catch (error) {
-    services.config.warn('turn.start.failed', { runId, error: toErrorData(error) });
+    services.config.warn('turn.start.failed', { runId, error });
   }
 }

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import { RunOwnedElsewhereError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { endStored } from '../stored/cancel-stored.ts';
@@ -76,7 +76,7 @@ async function passHeldUp(services: ExecutorServices): Promise<void> {
       after = next;
     }
   } catch (error) {
-    warn('turn.read.failed', { error: toErrorData(error) });
+    warn('turn.read.failed', { error });
   }
 }
 
@@ -92,6 +92,6 @@ export async function passIfAwaited(services: ExecutorServices, runId: string): 
     // A store that does not know the option answers with turns that have begun.
     if (waiting.some(({ state }) => state === 'queued' || state === 'steered')) await passParked(services, runId);
   } catch (error) {
-    warn('turn.end.failed', { runId, error: toErrorData(error) });
+    warn('turn.end.failed', { runId, error });
   }
 }

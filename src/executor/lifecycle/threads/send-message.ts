@@ -4,7 +4,7 @@ import { checkThreadId } from '../../../run/identity.ts';
 import { type ImageInput, type ImagePart, imagePartOf, type Labels } from '../../../run/request.ts';
 import type { Admission, OnBusy, ThreadKey, ThreadStore } from '../../../store/thread-port.ts';
 import { sha256 } from '../../../values/digest.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import { RecordTooLargeError, ThreadBusyError, ThreadMissingError } from '../../../values/errors.ts';
 import { canonicalJson, isObject } from '../../../values/json.ts';
 import { checkKeys, checkWord, kindOf } from '../../../values/known-options.ts';
@@ -12,7 +12,7 @@ import { encodeMessage, enterMessage } from '../../../values/message.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { fairKeyOf } from '../../run/run-info.ts';
 import { controlOf } from '../control.ts';
-import { messagesOf } from '../stored/history.ts';
+import { messagesOfRun } from '../stored/history.ts';
 import { firstRecordOf, startTurn, type UserTurn } from './begin-turn.ts';
 import { passParked } from './parked-turn.ts';
 import type { ThreadContent, ThreadSend, ThreadSent } from './threads.ts';
@@ -66,7 +66,7 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend, aga
 /** Never rejects: the message is stored. */
 async function tryToPass({ services }: ThreadSetting, live: string): Promise<boolean> {
   return passParked(services, live).catch((error: unknown) => {
-    services.config.warn('turn.end.failed', { runId: live, error: toErrorData(error) });
+    services.config.warn('turn.end.failed', { runId: live, error });
     return false;
   });
 }
@@ -102,7 +102,7 @@ export async function retryMessage(
 }
 
 async function readContent(services: ExecutorServices, runId: string): Promise<ThreadContent> {
-  const [message] = (await messagesOf(services, runId, { limit: 1 })) ?? [];
+  const [message] = (await messagesOfRun(services, runId, { limit: 1 })) ?? [];
   if (message?.role !== 'user') throw new ThreadMissingError('the thread has the message of this turn no more');
   return { parts: (message.content as readonly Content[]).map(givenPart) };
 }
@@ -167,7 +167,7 @@ function begin({ services, agent }: ThreadSetting, runId: string): Promise<void>
 function interrupt({ services }: ThreadSetting, live: string): void {
   const cancelling = cancelTurn(services, live, 'another message of its thread interrupts it');
   services.outlive(cancelling).catch((error: unknown) => {
-    services.config.warn('run.cancel.failed', { runId: live, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId: live, error });
   });
 }
 

@@ -21,9 +21,9 @@ import { canonicalJson, frozenJson, type JsonValue } from '../../../values/json.
 import { Redactor } from '../../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
-import { recordedText, storeOf } from '../../run/record/stored-run.ts';
+import { recordedText, storeOfRun } from '../../run/record/stored-run.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
-import { isTaking } from '../../run/waits/run-waits.ts';
+import { isTaking } from '../../run/waits/due-waits.ts';
 import { mayBeRefused } from './stored-answer.ts';
 
 /**
@@ -190,7 +190,7 @@ export async function wakeAll(services: ExecutorServices, runId: string): Promis
     const waits = (at.waiting?.waits ?? []).filter((wait) => wait.kind === 'timer' || isForModel(wait));
     asleep.push(...waits.map(({ id }) => ({ of, waitId: id })));
   }
-  if (!isFound && storeOf(services)) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
+  if (!isFound && storeOfRun(services)) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
   if (asleep.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
   const states: AnswerState[] = [];
   for (const { of, waitId } of asleep) states.push(await answerWait(services, of, { waitId, answer: { how: 'wake' } }));
@@ -231,7 +231,7 @@ function asSeen(wait: Wait, { answer, by }: Given): Answer {
 
 /** Returns the store of this executor as one that carries commands. @throws {UNSUPPORTED} */
 export function mailStore(services: ExecutorServices): ControlStore {
-  const store = storeOf(services);
+  const store = storeOfRun(services);
   if (carriesCommands(store)) return store;
   throw new UnsupportedError(
     'this store carries no commands to other processes: it has no send, inbox and acknowledge',

@@ -85,7 +85,8 @@ async function isEntered(live: ActiveRun, sent: SentEvent): Promise<boolean> {
   const event = await fittingEvent(live.services, live.agent, sent.event);
   if (mustTake) refuseUntaken(live.agent, live.progress, { ...sent, event });
   try {
-    await live.machineEvents.send(id, event);
+    const at = live.services.config.clock.now();
+    await live.waits.inOrder(at, async () => ({ recorded: live.machineEvents.send({ id, event, at }) }));
     return true;
   } catch (error) {
     if (!hasCode(error, 'UNDELIVERED')) throw error;

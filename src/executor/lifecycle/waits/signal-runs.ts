@@ -21,6 +21,8 @@ const signalKeys: KnownKeys<SignalKeys> = { key: true, id: true };
 /** Longest id of a signal, in characters. */
 const MAX_SIGNAL_ID_CHARS = 128;
 
+const NEEDS_ID = `signal needs an id, a text of 1 to ${MAX_SIGNAL_ID_CHARS} characters: signal(name, value, { id }). A signal that is sent twice with one id counts once`;
+
 /**
  * Sends an event to the oldest wait for it, or keeps it for the next one.
  * @returns the run that got it; none = it is kept
@@ -30,11 +32,11 @@ export async function signalRuns(
   { name, value }: { readonly name: string; readonly value: JsonValue },
   keys: SignalKeys,
 ): Promise<{ readonly to?: string }> {
+  if (keys === undefined) throw new TypeError(NEEDS_ID);
   checkKeys(keys, signalKeys, { of: 'signal' });
   const event = checkEvent('signal', name, keys.key ?? '');
   const { id } = keys;
-  if (typeof id !== 'string' || id === '' || id.length > MAX_SIGNAL_ID_CHARS)
-    throw new TypeError(`signal: the id of a signal is a text of 1 to ${MAX_SIGNAL_ID_CHARS} characters`);
+  if (typeof id !== 'string' || id === '' || id.length > MAX_SIGNAL_ID_CHARS) throw new TypeError(NEEDS_ID);
   const sent = recordableValue(services, value, 'value');
   const tooLong = tooLongToSay(JSON.stringify(sent));
   if (tooLong) throw tooLong;

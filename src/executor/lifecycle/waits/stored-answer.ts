@@ -12,9 +12,9 @@ import { AnswerRefusedError } from '../../../values/errors.ts';
 import { ownTools } from '../../effects/resolve.ts';
 import { RunRedaction } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { admit, candidateOf, checkFit, isUnchecked, notEditable } from '../../run/waits/admit-answer.ts';
+import { admitAnswer, candidateOf, checkFit, isUnchecked, notEditable } from '../../run/waits/admit-answer.ts';
 import type { JudgedLoop, JudgedRun } from '../../run/waits/judge-call.ts';
-import { readStored } from '../start.ts';
+import { readStoredStart } from '../start.ts';
 import { agentFor } from '../stored/recover-one-run.ts';
 
 /** An answer to an open wait of a stored run. */
@@ -45,7 +45,7 @@ export async function mayBeRefused(services: ExecutorServices, given: StoredAnsw
     return wait.approvers !== undefined || input !== undefined || (run !== undefined && how === 'approve');
   try {
     const at = services.config.clock.now();
-    const checked = await admit(run, { waitId: wait.id, answer, by: given.by, at });
+    const checked = await admitAnswer(run, { waitId: wait.id, answer, by: given.by, at });
     // The tool or its agent is another one here: the process that takes up the run may have the one that the person saw.
     return checked.how === 'approve' && (checked.again !== undefined || checked.unfit !== undefined);
   } catch (error) {
@@ -58,7 +58,7 @@ export async function mayBeRefused(services: ExecutorServices, given: StoredAnsw
 function judgedRecord(services: ExecutorServices, record: RunCheckpoint): JudgedRun | undefined {
   const { meta, openPhase } = record;
   const known = agentFor(services, meta.agentId);
-  const { agent, fault } = known ? readStored(known, meta.agentId) : {};
+  const { agent, fault } = known ? readStoredStart(known, meta.agentId) : {};
   const { redact } = services.config;
   const phase = openPhase?.index ?? 0;
   const loop = agent && !fault && loopOf(services, agent, phase);

@@ -40,7 +40,7 @@ interface Task extends Call {
  * Runs a child agent for a tool call, and returns its end as the result of the call: its answer, or the error text of a child
  * that did not succeed, with its output so far. The parent's model decides. A child that rests makes the call wait.
  */
-export async function answerOf(run: ActiveRun, call: Call): Promise<unknown> {
+export async function answerOfChild(run: ActiveRun, call: Call): Promise<unknown> {
   const { context } = call;
   const depth = (run.seed.depth ?? 0) + 1;
   const { maxDepth, maxTreeRuns } = run.services.config.defaults;

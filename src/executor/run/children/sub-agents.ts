@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agent/agent.ts';
 import { childToolName } from '../../../agent/names.ts';
-import { type Skill, textsOf } from '../../../agent/skill.ts';
+import { type Skill, textsOfSkill } from '../../../agent/skill.ts';
 import { defineTool, type Tool, type ToolContext } from '../../../tool/define-tool.ts';
 import { readSchema } from '../../../tool/schema.ts';
 import { withDeadline } from '../../../values/deadline.ts';
@@ -10,7 +10,7 @@ import { fillTemplate } from '../../../values/texts/template.ts';
 import { isThenable } from '../../../values/thenable.ts';
 import { isWorkflow, programOf } from '../../../workflow/program.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { answerOf } from './child-run.ts';
+import { answerOfChild } from './child-run.ts';
 
 const promptSchema = {
   type: 'object',
@@ -59,7 +59,7 @@ function workflowTool(run: ActiveRun, agent: Agent): Tool {
     input: readSchema({}, agent.id),
     effect: 'idempotent' as const,
     timeoutMs: Number.POSITIVE_INFINITY,
-    execute: (input: unknown, context: ToolContext) => answerOf(run, { agent, prompt: '', input, context }),
+    execute: (input: unknown, context: ToolContext) => answerOfChild(run, { agent, prompt: '', input, context }),
   });
 }
 
@@ -71,7 +71,7 @@ function agentTool(run: ActiveRun, agent: Agent): Tool {
     input: promptSchema,
     effect: 'idempotent',
     timeoutMs: Number.POSITIVE_INFINITY,
-    execute: ({ prompt }, context) => answerOf(run, { agent, prompt: String(prompt), context }),
+    execute: ({ prompt }, context) => answerOfChild(run, { agent, prompt: String(prompt), context }),
   }) as Tool;
 }
 
@@ -84,8 +84,8 @@ function skillTool(run: ActiveRun, skill: Skill): Tool {
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
       const agent = run.services.palette.agentOf(skill, skill.model ?? run.agent.model);
-      const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject), { unknown: 'empty' });
-      return answerOf(run, { agent, prompt, context });
+      const prompt = fillTemplate(skill.instructions, textsOfSkill(input as JsonObject), { unknown: 'empty' });
+      return answerOfChild(run, { agent, prompt, context });
     },
   });
 }

@@ -1,18 +1,18 @@
 import type { RunEvent } from '../../../run/events/body.ts';
-import type { Waiting } from './journal-events.ts';
+import type { WaitingEvent } from './journal-events.ts';
 
 /** Events on their way to a journal, in their order. Pieces of one text that are next to each other are one event. */
 export class EventQueue {
-  #events: Waiting[] = [];
+  #events: WaitingEvent[] = [];
   /** About how many bytes they take in a journal. Those that could not be published do not count: their next try has a time. */
   bytes = 0;
-  #tried: ReadonlySet<Waiting> | undefined;
+  #tried: ReadonlySet<WaitingEvent> | undefined;
 
   get size(): number {
     return this.#events.length;
   }
 
-  push(waiting: Waiting): void {
+  push(waiting: WaitingEvent): void {
     const last = this.#events.at(-1);
     const joined = last && last.place === undefined ? joinedPieces(last, waiting) : undefined;
     if (last && joined) {
@@ -23,13 +23,13 @@ export class EventQueue {
   }
 
   /** Takes events back that could not be published: they come first. */
-  putBack(events: readonly Waiting[]): void {
+  putBack(events: readonly WaitingEvent[]): void {
     this.#events = [...events, ...this.#events];
     this.#tried = new Set(events);
   }
 
   /** Takes all of them out. */
-  take(): Waiting[] {
+  take(): WaitingEvent[] {
     const events = this.#events;
     this.#events = [];
     this.bytes = 0;
@@ -37,15 +37,15 @@ export class EventQueue {
     return events;
   }
 
-  those(isOne: (waiting: Waiting) => boolean): Waiting[] {
+  those(isOne: (waiting: WaitingEvent) => boolean): WaitingEvent[] {
     return this.#events.filter(isOne);
   }
 
-  has(isOne: (waiting: Waiting) => boolean): boolean {
+  has(isOne: (waiting: WaitingEvent) => boolean): boolean {
     return this.#events.some(isOne);
   }
 
-  drop(isOne: (waiting: Waiting) => boolean): void {
+  drop(isOne: (waiting: WaitingEvent) => boolean): void {
     if (!this.has(isOne)) return;
     this.#events = this.#events.filter((each) => {
       const isDropped = isOne(each);
@@ -56,7 +56,7 @@ export class EventQueue {
 }
 
 /** Two pieces of one text, or of the arguments of one call, as one event; undefined if they are not next to each other. */
-function joinedPieces(last: Waiting, next: Waiting): Waiting | undefined {
+function joinedPieces(last: WaitingEvent, next: WaitingEvent): WaitingEvent | undefined {
   const [a, b] = [last.event, next.event];
   const isPiece = a.type === 'model.delta' || (a.type === 'tool.input' && b.type === a.type && b.callId === a.callId);
   if (!isPiece || (b.type !== 'model.delta' && b.type !== 'tool.input') || a.type !== b.type) return undefined;

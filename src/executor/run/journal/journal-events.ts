@@ -5,7 +5,7 @@ import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 
 /** An event on its way to the journal. */
-export interface Waiting {
+export interface WaitingEvent {
   readonly event: RunEvent;
   readonly keep: 'kept' | 'passing';
   /** The save that it waits for: the next one, or that of its step; undefined = none. */
@@ -30,18 +30,18 @@ export const hasContent = new Set<RunEventBody['type']>([
 ]);
 
 /** Returns the save that an event waits for, by the row of its type; undefined = none. */
-export function saveOf(keep: ReturnType<typeof keepOf>): Waiting['save'] {
+export function saveOf(keep: ReturnType<typeof keepOf>): WaitingEvent['save'] {
   return keep === 'with-step' ? 'step' : keep === 'with-save' ? 'next' : undefined;
 }
 
 /** Returns the step of an event; undefined = it names none. */
-export function stepOf(event: RunEvent): number | undefined {
+export function stepOfEvent(event: RunEvent): number | undefined {
   if (event.type === 'wait.opened') return event.wait.step;
   return 'step' in event ? event.step : undefined;
 }
 
 /** Returns whether a recorded state has what an event reports that waits for a save. */
-export function isIn({ event, save, step = 0 }: Waiting, state: Progress): boolean {
+export function isIn({ event, save, step = 0 }: WaitingEvent, state: Progress): boolean {
   const { iteration, openStep, completedPhases } = state;
   if (event.type === 'phase.done') return completedPhases.length > event.index;
   if (save !== 'step' || step <= iteration) return true;

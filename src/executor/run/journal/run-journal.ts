@@ -15,13 +15,13 @@ import { ownFrom, type Progress } from '../../../run/progress.ts';
 import type { JournalStore } from '../../../store/journal-port.ts';
 import type { Claim } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import type { Journaling } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
 import { EventQueue } from './event-queue.ts';
-import { asJournaled, hasContent, isIn, saveOf, stepOf, type Waiting } from './journal-events.ts';
-import { type Said, ToldState } from './told-state.ts';
+import { asJournaled, hasContent, isIn, saveOf, stepOfEvent, type WaitingEvent } from './journal-events.ts';
+import { type ToldPart, ToldState } from './told-state.ts';
 
 interface Parts {
   readonly runId: string;
@@ -83,7 +83,7 @@ export class RunJournal implements RunJournaling {
   /** This step, and all before it, are over. */
   #doneTo = 0;
   /** What a save says that is not stored yet, by its name: the next try has the same. */
-  readonly #said = new Map<string, Waiting>();
+  readonly #said = new Map<string, WaitingEvent>();
   #timer: unknown;
   #publishing: Promise<void> | undefined;
   #isOver = false;
@@ -105,7 +105,7 @@ export class RunJournal implements RunJournaling {
     const keep = this.#isOver ? 'none' : keepOf(event);
     if (keep === 'none' || this.#parts.told.take(event)) return;
     if (event.type === 'tool.progress' && this.waiting >= MAX_PROGRESS) return;
-    const step = stepOf(event) ?? this.#call?.step;
+    const step = stepOfEvent(event) ?? this.#call?.step;
     if (event.type === 'step.started') this.#begin(event);
     else if (event.type === 'step.reset') this.#reset(event);
     // What has not been published of it yet need not be: a save that waits has the whole step.
@@ -117,7 +117,7 @@ export class RunJournal implements RunJournaling {
     if (of === 'step') this.#snapshot(event.seq);
     const ofCall = of === 'call' ? ({ isOfCall: true, attempt: this.#call?.attempt } as const) : {};
     const save = saveOf(keep);
-    const waiting: Waiting = { event, keep: keep === 'passing' ? keep : 'kept', save, step, ...ofCall };
+    const waiting: WaitingEvent = { event, keep: keep === 'passing' ? keep : 'kept', save, step, ...ofCall };
     if (event.type === 'model.delta') this.#read(event);
     if (keep === 'passing' && this.#parts.options.isDurableOnly) return;
     if (save) this.#pending.push(waiting);
@@ -130,11 +130,11 @@ export class RunJournal implements RunJournaling {
     const { iteration, openStep } = state;
     const isRecorded = this.#call && this.#call.step <= (openStep ? iteration + 1 : iteration);
     if (isRecorded) this.#snapshot(upTo);
-    let written: readonly Waiting[] = [];
+    let written: readonly WaitingEvent[] = [];
     return {
       write: () => {
         const { first, last } = this.#parts.told.news(state);
-        const isReady = (each: Waiting) => each.event.seq <= upTo && isIn(each, state);
+        const isReady = (each: WaitingEvent) => each.event.seq <= upTo && isIn(each, state);
         written = [
           ...this.#outbox.those((each) => each.keep === 'kept' && isReady(each)),
           ...first.map((said) => this.#saidBy(said, upTo)),
@@ -144,9 +144,9 @@ export class RunJournal implements RunJournaling {
         return this.#write(written, state);
       },
       landed: () => {
-        this.#parts.told.landed(state);
+        this.#parts.told.onLanded(state);
         this.#said.clear();
-        this.#landed(written);
+        this.#onLanded(written);
       },
     };
   }
@@ -167,14 +167,14 @@ export class RunJournal implements RunJournaling {
     this.#parts.onNews();
   }
 
-  #saidBy({ name, body }: Said, seq: number): Waiting {
+  #saidBy({ name, body }: ToldPart, seq: number): WaitingEvent {
     const { runId, clock, redact } = this.#parts;
     const event: RunEvent = { ...(redact?.(body) ?? body), runId, seq, at: clock.now() };
     const before = this.#said.get(name);
-    const waiting: Waiting = {
+    const waiting: WaitingEvent = {
       event,
       keep: 'kept',
-      step: stepOf(event),
+      step: stepOfEvent(event),
       ...(before?.place ? { place: before.place } : {}),
     };
     this.#said.set(name, waiting);
@@ -187,7 +187,8 @@ export class RunJournal implements RunJournaling {
 
   /** The pieces of an earlier attempt that are not published yet never are. */
   #reset({ step, seq }: Extract<RunEvent, { type: 'step.reset' }>): void {
-    const isVoid = (each: Waiting) => each.isOfCall === true && (each.step ?? 0) >= step && each.place === undefined;
+    const isVoid = (each: WaitingEvent) =>
+      each.isOfCall === true && (each.step ?? 0) >= step && each.place === undefined;
     for (const queue of [this.#outbox, this.#later, this.#pending]) queue.drop(isVoid);
     this.#call &&= { ...this.#call, attempt: seq, block: 0, offset: 0, isRead: false };
   }
@@ -208,20 +209,20 @@ export class RunJournal implements RunJournaling {
     this.#pending.push({ event, keep: 'kept', save: 'step', step, attempt, ...end });
   }
 
-  #put(waiting: Waiting): void {
-    const isOther = ({ event, step }: Waiting) => event.type === 'step.done' && step !== waiting.step;
+  #put(waiting: WaitingEvent): void {
+    const isOther = ({ event, step }: WaitingEvent) => event.type === 'step.done' && step !== waiting.step;
     if (this.#pending.has(isOther)) this.#later.push(waiting);
     else this.#send(waiting);
   }
 
-  #send(waiting: Waiting): void {
+  #send(waiting: WaitingEvent): void {
     const { clock, options } = this.#parts;
     this.#outbox.push(waiting);
     if (this.#outbox.bytes >= options.flushBytes) void this.flush();
     else this.#timer ??= clock.setTimeout(() => void this.flush(), options.flushMs);
   }
 
-  async #publish(batch: readonly Waiting[], claim: Claim): Promise<void> {
+  async #publish(batch: readonly WaitingEvent[], claim: Claim): Promise<void> {
     const { store, runId, warn, onNews } = this.#parts;
     const entries = batch.map((each) => this.#entry(each));
     if (batch.some(({ keep }) => keep === 'passing')) this.#passingTo = this.#place;
@@ -230,7 +231,7 @@ export class RunJournal implements RunJournaling {
       onNews();
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) return this.close();
-      if (!this.#hasFailed) warn('journal.write.failed', { runId, error: toErrorData(error) });
+      if (!this.#hasFailed) warn('journal.write.failed', { runId, error });
       this.#hasFailed = true;
       // They keep their places: if the store has them all the same, it replaces them.
       this.#outbox.putBack(batch.filter((each) => !this.#isStale(each)));
@@ -240,7 +241,7 @@ export class RunJournal implements RunJournaling {
     }
   }
 
-  #write(written: readonly Waiting[], state: Progress): JournalWrite | undefined {
+  #write(written: readonly WaitingEvent[], state: Progress): JournalWrite | undefined {
     let isStepRecorded = false;
     for (const { event, step } of written) {
       if (step !== undefined) this.#notePlace(step, state);
@@ -256,7 +257,7 @@ export class RunJournal implements RunJournaling {
     return { entries, ...(this.#dropTo > 0 ? { dropTo: this.#dropTo } : {}) };
   }
 
-  #landed(written: readonly Waiting[]): void {
+  #onLanded(written: readonly WaitingEvent[]): void {
     if (this.#dropTo > 0) this.#voidTo = 0;
     if (written.length === 0) return;
     const isWritten = new Set(written);
@@ -270,11 +271,11 @@ export class RunJournal implements RunJournaling {
   }
 
   /** Pieces of a message that the record has, and what passed in a step that is over. */
-  #isStale({ isOfCall, step = 0, keep }: Waiting): boolean {
+  #isStale({ isOfCall, step = 0, keep }: WaitingEvent): boolean {
     return keep === 'passing' && step <= (isOfCall ? this.#recordedTo : this.#doneTo);
   }
 
-  #entry(waiting: Waiting): JournalEntry {
+  #entry(waiting: WaitingEvent): JournalEntry {
     const { event, keep, attempt, step, end } = waiting;
     waiting.place ??= ++this.#place;
     const content = step !== undefined && hasContent.has(event.type) ? this.#messages.get(step) : undefined;
@@ -289,7 +290,7 @@ export class RunJournal implements RunJournaling {
   }
 
   /** A snapshot of a message that no record holds, in a phase that is recorded at its end, cannot be read. */
-  #isReadable({ event, step }: Waiting): boolean {
+  #isReadable({ event, step }: WaitingEvent): boolean {
     return event.type !== 'step.snapshot' || (step !== undefined && this.#messages.has(step));
   }
 

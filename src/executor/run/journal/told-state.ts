@@ -7,15 +7,15 @@ import { voteKind } from '../../../run/waits/wait-answer.ts';
 import { notInTime, waitsOf } from '../../../run/waits/wait-rules.ts';
 
 /** What a save says besides: an event, and a name that each try of the save gives it. */
-export interface Said {
+export interface ToldPart {
   readonly name: string;
   readonly body: RunEventBody;
 }
 
 /** What a save says, before and after the events that wait for it: a wait is over before its call has a result. */
 export interface SaidBySave {
-  readonly first: readonly Said[];
-  readonly last: readonly Said[];
+  readonly first: readonly ToldPart[];
+  readonly last: readonly ToldPart[];
 }
 
 type StateOfRun = Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'parked' | 'workflow'>;
@@ -74,7 +74,7 @@ export class ToldState {
   }
 
   /** The save of this state is stored. */
-  landed(state: StateOfRun): void {
+  onLanded(state: StateOfRun): void {
     this.#waits = byId(waitsOf(state));
     this.#isParked = state.parked !== undefined;
     if (isOver(state)) return;
@@ -82,9 +82,9 @@ export class ToldState {
     this.#isResumed &&= this.#isWaiting;
   }
 
-  #ofRun(state: StateOfRun): Said[] {
+  #ofRun(state: StateOfRun): ToldPart[] {
     const { parked, outcome, waiting } = state;
-    const said: Said[] = [];
+    const said: ToldPart[] = [];
     if (parked && !this.#isParked) said.push({ name: 'parked', body: { type: 'run.parked', ...parked } });
     if (!isOver(state) && isWaiting(state) !== this.#isWaiting) {
       const { waits = [], wakeAt } = waiting ?? {};
@@ -114,13 +114,13 @@ function isOver({ outcome, parked }: StateOfRun): boolean {
   return outcome !== undefined || parked !== undefined;
 }
 
-function openedIn(wait: Wait, { openStep }: StateOfRun): Said {
+function openedIn(wait: Wait, { openStep }: StateOfRun): ToldPart {
   const call = openStep && wait.callId !== undefined ? callOf(openStep, wait.callId) : undefined;
   return { name: `opened ${wait.id}`, body: { type: 'wait.opened', wait, ...(call ? { input: inputOf(call) } : {}) } };
 }
 
 /** What has become of an open wait. */
-function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): Said[] {
+function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): ToldPart[] {
   const { id: waitId, kind, callId } = wait;
   const facts = { waitId, kind, ...(callId === undefined ? {} : { callId }) };
   if (now) {
@@ -135,18 +135,19 @@ function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): Said[] 
 }
 
 type Facts = Pick<Extract<RunEventBody, { type: 'wait.withdrawn' }>, 'waitId' | 'kind' | 'callId'>;
-type End = Pick<SettledWait, 'how'> & { readonly by?: Person | undefined };
+type End = Pick<SettledWait, 'how' | 'note'> & { readonly by?: Person | undefined };
 
 function overBody(facts: Facts, end: End | undefined): RunEventBody {
   if (!end) return { type: 'wait.withdrawn', ...facts };
-  const { how, by } = end;
+  const { how, by, note } = end;
   if (how === 'expire' && facts.kind !== 'timer') return { type: 'wait.expired', ...facts };
-  return { type: 'wait.answered', ...facts, how, ...(by ? { by } : {}) };
+  return { type: 'wait.answered', ...facts, how, ...(by ? { by } : {}), ...(note === undefined ? {} : { note }) };
 }
 
 interface NewVote {
   readonly name: string;
   readonly by: Person;
+  readonly note?: string;
   readonly votes: number;
   readonly wait?: Wait;
 }
@@ -159,7 +160,8 @@ function voteSince(before: Wait, now: Wait): NewVote | undefined {
   if (!vote || isSame) return undefined;
   const votes = now.votes.length;
   const changed = now.digest === before.digest ? {} : { wait: now };
-  return { name: `vote ${votes} ${now.digest}`, by: vote.by, votes, ...changed };
+  const note = vote.note === undefined ? {} : { note: vote.note };
+  return { name: `vote ${votes} ${now.digest}`, by: vote.by, ...note, votes, ...changed };
 }
 
 /** The answer of one person of several: it may replace an earlier one of the same person. */

@@ -21,7 +21,7 @@ export type LifePhase =
   | 'over';
 
 /** The allowed changes. `over` follows each other phase: a machine may break, and a host may stop it, at any time. */
-export const changes: { readonly [From in LifePhase]: readonly LifePhase[] } = {
+export const allowedChanges: { readonly [From in LifePhase]: readonly LifePhase[] } = {
   // A start that finds the run at rest asks the store to take it back at once.
   resolving: ['at-work', 'leaving', 'answered', 'admitted', 'refused', 'lost', 'over'],
   'at-work': ['leaving', 'closing', 'lost', 'over'],
@@ -39,7 +39,7 @@ export const changes: { readonly [From in LifePhase]: readonly LifePhase[] } = {
 
 /** Returns whether the life of a run may go from one phase to another. */
 export function mayFollow(from: LifePhase, to: LifePhase): boolean {
-  return changes[from].includes(to);
+  return allowedChanges[from].includes(to);
 }
 
 const nothingResolved: Promise<undefined> = Promise.resolve(undefined);

@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { identified } from '../../../record/identify.ts';
 import { migrateRecord } from '../../../record/migrate.ts';
+import { toldAttempt } from '../../../run/attempt.ts';
 import type { ParkedReason } from '../../../run/fields.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { isKeepingOutcomes, isOwning } from '../../../store/capabilities.ts';
@@ -15,7 +16,7 @@ import { fairKeyOf } from '../run-info.ts';
 import { forgetOutcome, isBegunAgain, readEarlierEnd, readKeptOutcome } from './earlier-end.ts';
 import { reopenAsked, withRecord } from './reopen-ended.ts';
 import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
-import { isMigrating, startOf } from './start-rules.ts';
+import { isMigrating, startByRules } from './start-rules.ts';
 import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** The state of a starting run in the store. */
@@ -131,7 +132,7 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   // Before it can be parked: a start that changes nothing is no attempt.
   const isAsIs = !stored.parked && !isMigrating(run.agent, stored);
   if (isAsIs && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
-  const { parked: _, ...taken } = await startedRecord(run, store, stored);
+  const { parked: _, ...taken } = await loadStarted(run, store, stored);
   run.resources.record = taken;
   return { record: taken, attempts };
 }
@@ -196,21 +197,23 @@ export async function returnRun(run: ActiveRun): Promise<void> {
     if (record && store && isOwning(store) && run.resources.claim)
       await rewrite(run, store, { ...record, attempts: record.attempts - 1 }, record.parked);
   } catch (error) {
-    warn('run.restore.failed', { runId: run.runId, error: toErrorData(error) });
+    warn('run.restore.failed', { runId: run.runId, error });
   }
   await withdraw(run, uncounted(run));
 }
 
 /** Returns the record that a start continues from. @throws {RUN_PARKED} for a run that it parks instead */
-async function startedRecord(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<RunCheckpoint> {
+async function loadStarted(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<RunCheckpoint> {
   const { onUnknownOutcome, onDefinitionChange } = run.services.config;
   const { maxAttempts = run.services.config.defaults.maxAttempts } = run.seed;
   const agent = run.seed.fault ? undefined : run.agent;
-  const start = startOf(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+  const start = startByRules(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
   if (!('parks' in start)) return start.record;
   const parked = start.parks;
   const isKnown = isSameParking(record.parked, parked);
-  await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked }, isKnown ? undefined : parked);
+  const told = run.services.config.tracing ? toldAttempt(record) : {};
+  const kept = { ...record, ...told, attempts: record.attempts - 1, parked };
+  await rewrite(run, store, kept, isKnown ? undefined : parked);
   announceParked(run, record, parked);
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
@@ -234,7 +237,7 @@ export function forgetClaim(run: ActiveRun): void {
 }
 
 /** Releases the claim of a run. A failure is harmless: a claim that is not released expires. */
-export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Promise<void> {
+export async function giveUpClaim(run: ActiveRun, options?: ReleaseOptions): Promise<void> {
   const { claim: held, services } = run;
   const { store } = services.config;
   forgetClaim(run);
@@ -242,7 +245,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   try {
     await store.release(held, options);
   } catch (error) {
-    services.config.warn('claim.release.failed', { runId: run.runId, error: toErrorData(error) });
+    services.config.warn('claim.release.failed', { runId: run.runId, error });
   }
 }
 
@@ -252,7 +255,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
  */
 export async function withdraw(run: ActiveRun, options: ReleaseOptions = {}): Promise<void> {
   const { claim, seed } = run;
-  if (!claim || !seed.claim || options.damage !== undefined) return releaseClaim(run, options);
+  if (!claim || !seed.claim || options.damage !== undefined) return giveUpClaim(run, options);
   forgetClaim(run);
   seed.claim.put(claim, options);
 }

@@ -7,7 +7,7 @@ import type { Undelivered } from '../../../store/deliveries/port.ts';
 import type { Ended, EndOptions } from '../../../store/history-port.ts';
 import type { Claim } from '../../../store/port.ts';
 import type { BegunTurn, TurnEnd } from '../../../store/thread-port.ts';
-import { hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { hasCode, hasTrait } from '../../../values/error-data.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { returnUnread } from '../../services/unread-signals.ts';
 import type { ExecutorServices } from '../active-run.ts';
@@ -51,7 +51,7 @@ export interface Ending extends ChildEnd {
  * @returns the turn of the same thread that begins now, if the run was one
  * @throws the first error: then the later steps are left to the next start
  */
-export async function endRun(run: Ending): Promise<BegunTurn | undefined> {
+export async function endActiveRun(run: Ending): Promise<BegunTurn | undefined> {
   if (!run.isRepeated) await storeOutcome(run);
   const isKept = run.isRepeated && (await isOutcomeKept(run));
   const undelivered = isKept ? undefined : await deliver(run);
@@ -74,7 +74,7 @@ async function storeOutcome(run: Ending): Promise<void> {
   } catch (error) {
     // A record that cannot hold its outcome now (too large, not JSON) never can: the run ends without it.
     if (!hasTrait(error, 'isUnstorable')) throw error;
-    run.services.config.warn('outcome.save.failed', { runId: run.runId, error: toErrorData(error) });
+    run.services.config.warn('outcome.save.failed', { runId: run.runId, error });
   }
 }
 

@@ -8,12 +8,12 @@ import { storeFailure } from '../../../store/checked-store.ts';
 import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../../store/checkpointer.ts';
 import type { BeginOptions } from '../../../store/factory.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { type ErrorData, hasCode, hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError } from '../../../values/errors.ts';
 import type { Config } from '../../host/config.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { fairKeyOf, infoOf, limitsOf } from '../run-info.ts';
-import { releaseClaim, uncounted } from './acquire.ts';
+import { fairKeyOf, infoOf, limitsOfRun } from '../run-info.ts';
+import { giveUpClaim, uncounted } from './acquire.ts';
 import { finalizeCheckpoint } from './finalize-checkpoint.ts';
 
 /** Bounds a call of a checkpointer in time. */
@@ -64,7 +64,7 @@ export async function checkpointerOf(
     if (run.seed.isAdmission)
       throw new NotDurableError(`run ${runId} has no checkpointer, and drive: 'later' needs one`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
-    await releaseClaim(run, uncounted(run));
+    await giveUpClaim(run, uncounted(run));
     return null;
   } catch (error) {
     return refuseOrGoOn(run, error, { mustBeDurable: isResumed || isNeeded(run), warn });
@@ -90,10 +90,10 @@ async function refuseOrGoOn(
   }
   // Its possible remains are kept from other processes as long as this run makes calls, and removed at its end.
   run.resources.hasLeftover = policy.isLeft ?? false;
-  if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
+  if (!run.resources.hasLeftover) await giveUpClaim(run, uncounted(run));
   policy.warn('checkpoint.begin.failed', {
     runId: run.runId,
-    error: toErrorData(error),
+    error,
   });
   return null;
 }
@@ -173,7 +173,7 @@ export async function finalizeHandle(run: ActiveRun, progress: Progress, error: 
     run.services.config.warn('checkpoint.close.failed', {
       runId: run.runId,
       step: 'fail',
-      error: toErrorData(thrown),
+      error: thrown,
     });
   }
   return error;
@@ -195,7 +195,7 @@ async function openHandle(run: ActiveRun, progress: Progress): Promise<Checkpoin
   if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
   // A new run has none yet. The id of an invocation that is refused was made up: no run of the host has it.
   if (!(options.resume || seed.persisted) || (seed.refusal && seed.isNewId)) return null;
-  const info = run.info ?? infoOf(run, progress, limitsOf(run));
+  const info = run.info ?? infoOf(run, progress, limitsOfRun(run));
   const shown = run.redaction?.info(info, 'record') ?? info;
   const begun = await askCheckpointer(run, 'checkpointer begin', (async () => services.config.factory?.begin(shown))());
   return begun ? checkedCheckpointer(begun) : null;

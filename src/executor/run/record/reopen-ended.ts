@@ -53,14 +53,15 @@ export async function reopen(
  * @throws {RUN_ID_CONFLICT} for that of another request @throws {RUN_ENDED}
  */
 export async function reopenAsked(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
-  if (!run.seed.isRetry || !store.history) return null;
+  const { retry } = run.seed;
+  if (!retry || !store.history) return null;
   const record = await store.load(run.runId, { ended: true });
   if (!isBadEnd(record)) return null;
   if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
   const isCalled = run.seed.request.parent !== undefined;
   // A call that is made again has not read the end of its run; that run was cancelled because its parent ended.
   if (isCalled && record.outcome.status !== 'cancelled') return null;
-  return reopen(run.services, { record, store, claim: run.resources.claim, isCalled });
+  return reopen(run.services, { record, store, claim: run.resources.claim, isCalled, ...retry });
 }
 
 /** Returns whether a record is that of a run that ended without its answer. */
@@ -73,7 +74,7 @@ export function isBadEnd(record: RunCheckpoint | null): record is EndedRecord {
  * @throws {RECORD_GONE} if the start asks for a retry of it: without its record nothing is there from which it could continue
  */
 export function withRecord({ seed, runId }: ActiveRun, outcome: RunOutcome): RunOutcome {
-  if (!seed.isRetry || seed.request.parent || outcome.status === 'ok') return outcome;
+  if (!seed.retry || seed.request.parent || outcome.status === 'ok') return outcome;
   throw recordGone(runId, outcome);
 }
 

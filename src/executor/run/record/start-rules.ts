@@ -29,7 +29,7 @@ type Start = { readonly parks: ParkedReason } | { readonly record: RunCheckpoint
  * Returns what a start does with a record: parks it (attempts, changed phases or machine, unknown outcome), or continues from it. A
  * workflow of another version is migrated here, once.
  */
-export function startOf(record: RunCheckpoint, rules: StartRules): Start {
+export function startByRules(record: RunCheckpoint, rules: StartRules): Start {
   const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome, agent } = rules;
   if (record.parked && staysParked(record.parked.code)) return { parks: record.parked };
   if (record.attempts > maxAttempts) {
@@ -63,7 +63,7 @@ function workflowStart(agent: Agent, record: RunCheckpoint): Start {
   const { workflow, definition } = record;
   if (!program || !workflow) return { record };
   const migrated = isOlder(agent, definition)
-    ? migrateState(program, workflow, definition?.version ?? '')
+    ? migrateState(program, { ...record, workflow }, definition?.version ?? '')
     : { state: workflow };
   if ('why' in migrated)
     return { parks: { code: 'MIGRATION_FAILED', reason: `workflow ${agent.id}: ${migrated.why}` } };

@@ -21,7 +21,7 @@ export interface StoredRun {
 }
 
 /** Returns the store of an executor. @throws {NOT_DURABLE} when it has none */
-export function storeOf({ config }: ExecutorServices): CheckpointStore {
+export function storeOfRun({ config }: ExecutorServices): CheckpointStore {
   if (config.store) return config.store;
   throw new NotDurableError('this executor has no store: it knows only its own runs');
 }
@@ -100,7 +100,7 @@ async function holdRun<T>(
 ): Promise<T> {
   const { defaults } = services.config;
   const { runId, ...options } = typeof of === 'string' ? { runId: of } : { runId: of.ended, ended: true };
-  const store = storeOf(services);
+  const store = storeOfRun(services);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
     ? await claimReadable(store, {

@@ -23,7 +23,7 @@ type Approving = Extract<Wait, { kind: 'approval' }>;
  * it. What the record alone decides (the wait is gone, another answer came first) is left to the machine.
  * @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
  */
-export async function admit(run: JudgedRun, given: GivenAnswer): Promise<WaitAnswer> {
+export async function admitAnswer(run: JudgedRun, given: GivenAnswer): Promise<WaitAnswer> {
   const { waitId, at, by, command, answer } = given;
   const facts = {
     waitId,

@@ -4,7 +4,7 @@ import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { isEvents } from '../../../store/capabilities.ts';
 import type { EventStore } from '../../../store/port.ts';
 import { backoffMs } from '../../../values/backoff.ts';
-import { hasCode, readProperty, toErrorData } from '../../../values/error-data.ts';
+import { hasCode, readProperty } from '../../../values/error-data.ts';
 import type { SentSignal } from '../../services/local-signals.ts';
 import type { ActiveRun } from '../active-run.ts';
 
@@ -44,11 +44,11 @@ export class ExpectedEvents {
       if (options.isAgain) this.#doubtful.add(wait.id);
       if (!this.#open.has(wait.id)) this.#begin(wait);
     }
-    if (this.#unsaid.size > 0) void this.said();
+    if (this.#unsaid.size > 0) void this.tellStore();
   }
 
   /** The wait has its signal: the store has removed it. */
-  served(waitId: string): void {
+  onServed(waitId: string): void {
     if (!this.#doubtful.has(waitId) && !this.#unsaid.has(waitId)) this.#open.delete(waitId);
   }
 
@@ -58,11 +58,11 @@ export class ExpectedEvents {
     if (wait?.kind !== 'event') return;
     this.#doubtful.add(waitId);
     this.#begin(wait);
-    void this.said();
+    void this.tellStore();
   }
 
   /** Reports what the store does not know yet. Never rejects. @returns whether it knows everything */
-  async said(): Promise<boolean> {
+  async tellStore(): Promise<boolean> {
     this.#saying ??= this.#say().finally(() => {
       this.#saying = undefined;
     });
@@ -124,7 +124,7 @@ export class ExpectedEvents {
         isNew ||= topic !== null;
       } catch (error) {
         this.#doubtful.add(waitId);
-        this.#failed(error);
+        this.#onFailure(error);
         break;
       }
     }
@@ -132,7 +132,7 @@ export class ExpectedEvents {
     if (isNew) void services.inbox.look();
   }
 
-  #failed(error: unknown): void {
+  #onFailure(error: unknown): void {
     const run = this.#run;
     const { clock, warn } = run.services.config;
     if (hasCode(error, 'LEASE_LOST')) {
@@ -142,12 +142,12 @@ export class ExpectedEvents {
     if (this.#failures === 0)
       warn('wait.register.failed', {
         runId: run.runId,
-        error: toErrorData(error),
+        error,
       });
     this.#failures += 1;
     clock.clearTimeout(this.#timer);
     const ms = backoffMs(this.#failures, { firstMs: FIRST_RETRY_MS, maxMs: LONGEST_RETRY_MS });
-    this.#timer = clock.setTimeout(() => void this.said(), ms);
+    this.#timer = clock.setTimeout(() => void this.tellStore(), ms);
   }
 
   #end(): void {

@@ -3,7 +3,6 @@ import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import type { JsonValue } from '../../../values/json.ts';
 import type { ToolOutput } from '../../../values/message.ts';
 import type { JudgedProgress, JudgedRun } from './judge-call.ts';
@@ -30,12 +29,12 @@ export async function forkWords(
   if (!effects) return undefined;
   if (!forkedFrom) return 'This run is below a fork of another run.';
   const { runId } = forkedFrom;
-  const made = await madeByOrigin(run, progress, call);
+  const made = await findOfOrigin(run, progress, call);
   return [`This run is a fork of run ${runId}.`, ...(made === undefined ? [] : [wordsOf(runId, made)])].join(' ');
 }
 
 /** The call of the origin; null = it made none, undefined = its record is gone, or cannot be read now. */
-async function madeByOrigin(
+async function findOfOrigin(
   { runId, services, redaction }: JudgedRun,
   { forkedFrom, beganAt = 0 }: JudgedProgress,
   { name, input }: Pick<OpenCall, 'name' | 'input'>,
@@ -52,7 +51,7 @@ async function madeByOrigin(
     const text = textOf(made.output);
     return { ...made, text: redaction?.records.text(text) ?? text };
   } catch (error) {
-    warn('fork.source.unreadable', { runId, from: forkedFrom.runId, error: toErrorData(error) });
+    warn('fork.source.unreadable', { runId, from: forkedFrom.runId, error });
     return undefined;
   }
 }

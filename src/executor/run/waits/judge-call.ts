@@ -16,8 +16,8 @@ import {
 import type { Tool } from '../../../tool/define-tool.ts';
 import { transcriptKey } from '../../../tool/run-tool.ts';
 import type { Toolbox } from '../../../tool/toolbox.ts';
+import { goneTool, unfitInput } from '../../../tool/unfit.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import { frozenJson, isObject, prototypeKeyIn } from '../../../values/json.ts';
 import { noLabels } from '../../host/middleware.ts';
 import type { JudgedCall } from '../../host/options.ts';
@@ -85,9 +85,9 @@ export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<J
   const input = tool && (await tryInput(run, tool, call));
   // A call that cannot run needs no person. It has its error now: at its start the input might fit, or the tool be there, and no
   // rule would have seen it.
-  if (!tool || !input) return { callId, verdict: 'unfit', error: goneTool(call) };
+  if (!tool || !input) return { callId, verdict: 'unfit', error: goneTool(call.name) };
   if (input !== 'unchecked' && 'problem' in input) {
-    const error = unfitInput(tool, input.problem);
+    const error = unfitInput(tool.name, input.problem);
     return isJudged(run, progress, tool) ? { callId, verdict: 'unfit', error } : runs;
   }
   // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
@@ -103,15 +103,6 @@ export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<J
   const digest = approvalDigest(call.name, call.input, progress.definition.version);
   const at = run.services.config.clock.now();
   return { ...runs, allowed: { by: 'policy', at, digest, note: reasonOf(verdict.run) } };
-}
-
-/** Returns what the model reads of a call whose tool is not there. */
-function goneTool({ name }: OpenCall): string {
-  return `there is no tool named ${JSON.stringify(name)}`;
-}
-
-function unfitInput({ name }: Tool, problem: string): string {
-  return `invalid input for tool "${name}": ${problem}`;
 }
 
 function reasonOf(said: string): string {
@@ -139,7 +130,7 @@ async function tryInput(run: JudgedRun, tool: Tool, call: OpenCall) {
     return await validInput(run, tool, call);
   } catch (error) {
     const { runId, services } = run;
-    services.config.warn('approval.input.unchecked', { runId, tool: tool.name, error: toErrorData(error) });
+    services.config.warn('approval.input.unchecked', { runId, tool: tool.name, error });
     return 'unchecked';
   }
 }
@@ -219,9 +210,9 @@ async function askRule(run: JudgedRun, what: string, rule: () => Promise<Verdict
   try {
     const verdict = await askInTime(run, what, rule);
     if (verdict !== undefined) return verdict;
-    warn('approval.rule.failed', { runId: run.runId, rule: what, error: 'it returned no verdict' });
+    warn('approval.rule.failed', { runId: run.runId, rule: what, error: new TypeError('it returned no verdict') });
   } catch (error) {
-    warn('approval.rule.failed', { runId: run.runId, rule: what, error: toErrorData(error) });
+    warn('approval.rule.failed', { runId: run.runId, rule: what, error });
   }
   return 'ask';
 }
@@ -255,9 +246,9 @@ export type Changed = { readonly again: Wait } | { readonly unfit: string };
 /** Returns the wait that asks again about a call, or why the call can never run. */
 export async function approvalAgain(run: JudgedRun, candidate: Candidate, before: Wait): Promise<Changed> {
   const { call, tool } = candidate;
-  if (!tool) return { unfit: goneTool(call) };
+  if (!tool) return { unfit: goneTool(call.name) };
   const input = await tryInput(run, tool, call);
-  if (input !== 'unchecked' && 'problem' in input) return { unfit: unfitInput(tool, input.problem) };
+  if (input !== 'unchecked' && 'problem' in input) return { unfit: unfitInput(tool.name, input.problem) };
   const checked = input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value };
   const wait = await approvalWait(run, checked);
   // The question before may have begun in this millisecond.
@@ -293,7 +284,7 @@ function ownWords(run: JudgedRun, { name, approval }: Tool, input: unknown): App
     run.services.config.warn('approval.question.failed', {
       runId: run.runId,
       tool: name,
-      error: toErrorData(error),
+      error,
     });
     return {};
   }

@@ -3,7 +3,6 @@ import { type Command, checkCommand } from '../../../run/command.ts';
 import { type RunResult, withoutId } from '../../../run/result.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { recordedText } from '../record/stored-run.ts';
@@ -26,7 +25,7 @@ export async function forwardCancel(run: ActiveRun, reason: string | undefined):
       ...(reason === undefined ? {} : { reason: recordedText(services, reason) }),
     });
   } catch (error) {
-    services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId, error });
   }
 }
 
@@ -55,7 +54,7 @@ export async function cancelResting(run: ActiveRun, result: RunResult, reason: s
     const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
     return outcome ? { ...withoutId(outcome), messages: result.messages } : result;
   } catch (error) {
-    services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId, error });
     return result;
   }
 }

@@ -55,7 +55,7 @@ export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'pare
 }
 
 /** Returns whether a run that rests has a command to read. */
-export function hasNews(sent: readonly SentCommand[]): boolean {
+export function hasUnread(sent: readonly SentCommand[]): boolean {
   return sent.map(kindOf).some(isNews);
 }
 
@@ -92,5 +92,7 @@ async function leave(run: ActiveRun, store: RestingStore, { sent, wakeAt }: Leav
   const left = await store.due.leave(claim, { readUpTo, ...uncounted(run), dueAt });
   if (left) forgetClaim(run);
   else services.leases.keep(run, since ?? services.config.clock.monotonic());
+  // It is to continue in the process that retried it, as soon as it is due.
+  if (left && run.seed.retry) services.sweep.begin();
   return left;
 }

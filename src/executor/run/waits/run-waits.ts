@@ -3,23 +3,25 @@ import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore } from '../../../run/waits/sent-answer.ts';
 import { isForModel, type Person, type Wait } from '../../../run/waits/wait.ts';
-import { type GivenAnswer, voteKind, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
+import { type GivenAnswer, noteOf, voteKind, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
+import { MAX_TRANSITIONS } from '../../../run/workflow/state.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import {
-  AlreadyAnsweredError,
-  AnswerRefusedError,
-  StoreUnavailableError,
-  WaitGoneError,
-} from '../../../values/errors.ts';
+import { AlreadyAnsweredError, AnswerRefusedError, WaitGoneError } from '../../../values/errors.ts';
 import { yieldToEventLoop } from '../../../values/event-loop.ts';
+import { programOf } from '../../../workflow/program.ts';
+import { restOf } from '../../../workflow/view.ts';
 import type { ActiveRun } from '../active-run.ts';
-import type { RunWaiting } from '../run-state.ts';
-import { admit } from './admit-answer.ts';
+import type { Entered, RunWaiting } from '../run-state.ts';
+import { admitAnswer } from './admit-answer.ts';
+import { DueWaits, isTaking } from './due-waits.ts';
 import { ExpectedEvents } from './expected-events.ts';
 import { forwardEvent, forwardSteering } from './left-run.ts';
 import { WorkingTime } from './working-time.ts';
+
+/** So many transitions without a rest are probably a loop. */
+const RESTLESS = 1_000;
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
 type Recorded = 'durable' | 'queued';
@@ -27,14 +29,6 @@ type Recorded = 'durable' | 'queued';
 interface Pending {
   readonly given: GivenAnswer;
   readonly settle: PromiseWithResolvers<Recorded>;
-}
-
-/** Clocks of hosts may not take longer timers: `setTimeout` of Node ends at 24.8 days. */
-const LONGEST_TIMER_MS = 3_600_000;
-
-/** Returns whether a run takes answers: it works, or waits, and nothing has stopped it. */
-export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
-  return !life.isOver && isActive && actor.getSnapshot().context.cause === undefined;
 }
 
 /**
@@ -46,16 +40,18 @@ export class RunWaits implements RunWaiting {
   #pending: Map<string, Pending> | undefined;
   /** The last answer to each wait that is being checked. */
   #turns: Map<string, Promise<void>> | undefined;
-  /** The expiry of the waits that are due. Resolves to whether the inbox was read first. */
-  #expiring: Promise<boolean> | undefined;
   /** Open waits that are not in the record yet. */
   #hidden: Set<string> | undefined;
   /** Made with the first wait for an event. */
   #events: ExpectedEvents | undefined;
   #count = 0;
-  #timer: unknown;
+  /** Made with the first wait, or the first answer. */
+  #dueWaits: DueWaits | undefined;
   readonly time: WorkingTime;
   #isWaiting = false;
+  /** The transition after which a workflow rested; of one that has not, the last one before this process. */
+  #restedAt: number | undefined;
+  #isRestless = false;
   /** `run.waiting` was published, and `run.woken` was not. */
   #hasSaidWaiting = false;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
@@ -72,18 +68,34 @@ export class RunWaits implements RunWaiting {
    * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
    */
   async take(given: GivenAnswer): Promise<Recorded> {
-    const run = this.#run;
-    await run.life.accepted.promise;
-    const wait = run.progress && waitOf(run.progress, given.waitId);
-    const isLate = wait?.dueAt !== undefined && given.at > wait.dueAt && given.answer.how !== 'ended';
-    // A late answer does not beat an expiry, although no process was there to record it.
-    if (isLate) await this.#expireBefore(given.waitId);
+    const { waitId, at, answer } = given;
+    const known = () => this.#run.progress && waitOf(this.#run.progress, waitId);
+    let wait: Wait | undefined;
+    const enter = async () => {
+      wait ??= known();
+      return this.#inTurn(given);
+    };
     try {
-      return await (await this.#inTurn(given)).recorded;
+      // A late answer does not beat an expiry, although no process was there to record it. A child's end is never late.
+      return await this.inOrder(at, enter, answer.how === 'ended' ? undefined : waitId);
     } catch (error) {
-      if (wait && !(error instanceof AlreadyAnsweredError)) this.#refused(given, error);
+      if (wait && !(error instanceof AlreadyAnsweredError)) this.#onRefused(given, error);
       throw error;
     }
+  }
+
+  get #due(): DueWaits {
+    this.#dueWaits ??= new DueWaits(this.#run, {
+      tellStore: () => this.tellStore(),
+      expire: (wait) => this.#expire(wait),
+      isWaiting: () => this.#isWaiting,
+    });
+    return this.#dueWaits;
+  }
+
+  /** Takes what was sent at a time after the waits that were due before: see `DueWaits`. */
+  inOrder<T>(at: number, enter: () => Promise<Entered<T>>, waitId?: string): Promise<T> {
+    return this.#due.inOrder(at, enter, waitId);
   }
 
   /**
@@ -91,7 +103,7 @@ export class RunWaits implements RunWaiting {
    * whose check takes longer.
    * @returns what the machine makes of this one, wrapped: the next answer does not wait for it
    */
-  async #inTurn(given: GivenAnswer): Promise<{ readonly recorded: Promise<Recorded> }> {
+  async #inTurn(given: GivenAnswer): Promise<Entered<Recorded>> {
     const { waitId } = given;
     this.#begin();
     this.#turns ??= new Map();
@@ -101,7 +113,7 @@ export class RunWaits implements RunWaiting {
     turns.set(waitId, turn.promise);
     try {
       await before;
-      const answer = await admit(this.#run, given);
+      const answer = await admitAnswer(this.#run, given);
       await this.#letOthersRun();
       const recorded = this.#pass(given, answer);
       recorded.catch(() => {});
@@ -144,14 +156,6 @@ export class RunWaits implements RunWaiting {
     return settle.promise;
   }
 
-  /** Ends a wait for which an answer came too late. @throws {STORE_UNAVAILABLE} if an earlier answer may be in the inbox, which cannot be read */
-  async #expireBefore(waitId: string): Promise<void> {
-    // The first one may have begun before this wait was due.
-    const hasRead = (await this.#expireDue()) && (await this.#expireDue());
-    const isOpen = this.#run.progress && waitOf(this.#run.progress, waitId);
-    if (isOpen && !hasRead) throw new StoreUnavailableError('it is unknown whether an answer came in time');
-  }
-
   async #expire(wait: Wait): Promise<void> {
     const at = this.#run.services.config.clock.now();
     await this.#pass({ waitId: wait.id, answer: { how: 'expire' }, at }, { waitId: wait.id, how: 'expire', at }).catch(
@@ -160,7 +164,7 @@ export class RunWaits implements RunWaiting {
   }
 
   /** These waits are open once their boundary is stored. */
-  opened({ waits, boundary }: Emitted<'waits.opened'>): void {
+  onOpened({ waits, boundary }: Emitted<'waits.opened'>): void {
     this.#hide(waits);
     this.#whenRecorded(boundary, () => {
       this.#show(waits);
@@ -188,15 +192,15 @@ export class RunWaits implements RunWaiting {
   }
 
   /** The run continues with the waits of its record. */
-  resumed(): void {
+  onResumed(): void {
     if (waitsOf(this.#run.progress ?? {}).length === 0) return;
     this.arm();
     this.#updateEvents({ isAgain: true });
   }
 
   /** Reports the events that the run waits for to its store. Never rejects. @returns whether the store knows them all */
-  async said(): Promise<boolean> {
-    return (await this.#events?.said()) ?? true;
+  async tellStore(): Promise<boolean> {
+    return (await this.#events?.tellStore()) ?? true;
   }
 
   /** The wait for an event is still open although a signal was delivered to it. */
@@ -217,7 +221,7 @@ export class RunWaits implements RunWaiting {
   }
 
   /** The machine has applied an answer. */
-  taken({ receipt, boundary, wait, settled, opened, reason }: Emitted<'answer.taken'>): void {
+  onTaken({ receipt, boundary, wait, settled, opened, reason }: Emitted<'answer.taken'>): void {
     const { id: waitId, kind, callId } = wait;
     const call = callId === undefined ? {} : { callId };
     const given = this.#pending?.get(receipt)?.given;
@@ -225,7 +229,7 @@ export class RunWaits implements RunWaiting {
     if (given) this.#publishDone(wait, given);
     if (opened) this.#hide([opened]);
     this.#whenRecorded(boundary, () => {
-      if (settled?.how === 'signal') this.#events?.served(waitId);
+      if (settled?.how === 'signal') this.#events?.onServed(waitId);
       this.#updateEvents();
       if (opened || reason !== undefined) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
@@ -235,7 +239,8 @@ export class RunWaits implements RunWaiting {
       else {
         const votes = settled ? {} : votesOf(wait, given);
         const how = settled?.how ?? voteKind(kind);
-        this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...(by ? { by } : {}), ...votes, ...call });
+        const said = { ...(by ? { by } : {}), ...noteOf(wait, settled) };
+        this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...said, ...votes, ...call });
       }
       this.#settle(receipt, (settle) => {
         const again = opened && `asked about an earlier input, tool or version: wait ${opened.id} asks again`;
@@ -279,9 +284,19 @@ export class RunWaits implements RunWaiting {
   }
 
   /** The wait stays open. */
-  #refused({ waitId, by }: GivenAnswer, error: unknown): void {
+  #onRefused({ waitId, by }: GivenAnswer, error: unknown): void {
     const { code, message: reason } = toErrorData(error);
     this.#run.publish({ type: 'wait.refused', waitId, code, reason, ...(by ? { by } : {}) });
+  }
+
+  /** The machine of a workflow has taken an event. A loop of it is said long before it meets the limit of transitions. */
+  onTransition(step: number): void {
+    this.#restedAt ??= step - 1;
+    const count = step - this.#restedAt;
+    if (count < RESTLESS || this.#isRestless) return;
+    this.#isRestless = true;
+    const { services, runId } = this.#run;
+    services.config.warn('workflow.restless', { runId, count, most: MAX_TRANSITIONS });
   }
 
   /** Nothing but waits is left: working time, and with it the deadline, stops. */
@@ -289,6 +304,8 @@ export class RunWaits implements RunWaiting {
     const run = this.#run;
     this.turn += 1;
     this.#isWaiting = true;
+    this.#restedAt = progress.iteration;
+    this.#isRestless = false;
     this.time.stop();
     const { waits = [], wakeAt } = progress.waiting ?? {};
     const { requested } = run.actor.getSnapshot().context;
@@ -297,17 +314,19 @@ export class RunWaits implements RunWaiting {
       if (this.turn !== turn || !this.#isWaiting) return;
       this.#hasSaidWaiting = true;
       run.publish({ type: 'run.waiting', waits: waits.length, ...(wakeAt === undefined ? {} : { wakeAt }) });
+      const state = restOf(programOf(run.agent), progress);
+      if (state?.isDeadEnd) run.services.config.warn('workflow.dead-end', { runId: run.runId, why: state.text });
     };
     const { inbox } = run.services;
     // A process that continues the run for an answer has read it by now. The process before has said that the run waits.
     const isAnswered = turn === 1 && run.startFacts.resumedFrom !== undefined && inbox.isDelivering(run.runId);
     this.#hasSaidWaiting = isAnswered;
-    this.#whenRecorded(requested, isAnswered ? () => void inbox.delivered(run.runId).then(say) : say);
+    this.#whenRecorded(requested, isAnswered ? () => void inbox.settleDelivered(run.runId).then(say) : say);
     this.arm();
   }
 
   /** The run works again, or ends. */
-  ended(): void {
+  onEnded(): void {
     const run = this.#run;
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
@@ -330,61 +349,10 @@ export class RunWaits implements RunWaiting {
     if (this.#pending) this.arm();
   }
 
-  /** Arms the timer for the next wait that ends by itself. It also keeps the process alive for a run that cannot rest. */
+  /** Arms the timer for the next wait that ends by itself. */
   arm(): void {
-    const wakeAt = this.#run.progress?.waiting?.wakeAt;
-    if (wakeAt !== undefined) this.#armIn(wakeAt - this.#run.services.config.clock.now());
-    else this.#armIn(this.#isWaiting ? LONGEST_TIMER_MS : undefined);
-  }
-
-  #armIn(ms: number | undefined): void {
-    const { clock } = this.#run.services.config;
-    clock.clearTimeout(this.#timer);
-    this.#timer = undefined;
     this.#begin();
-    if (ms === undefined || this.#run.life.isOver) return;
-    this.#timer = clock.setTimeout(() => void this.#onTime(), Math.min(LONGEST_TIMER_MS, Math.max(0, ms)));
-  }
-
-  async #onTime(): Promise<void> {
-    const hasRead = await this.#expireDue();
-    // A run that must stop expires nothing: the next process does.
-    if (!isTaking(this.#run)) return;
-    if (hasRead) this.arm();
-    else this.#armIn(this.#run.services.config.defaults.controlMs);
-  }
-
-  /** Ends the waits whose time is over. Callers share it. @returns false if the inbox could not be read: nothing has ended */
-  #expireDue(): Promise<boolean> {
-    this.#expiring ??= this.#expireNow().finally(() => {
-      this.#expiring = undefined;
-    });
-    return this.#expiring;
-  }
-
-  /**
-   * An answer that was sent in time beats the expiry: the inbox is read first, and answers that came in time are checked. A store
-   * that does not know which event the run waits for keeps its signal elsewhere: it gets to know the event before that.
-   */
-  async #expireNow(): Promise<boolean> {
-    const { config, inbox } = this.#run.services;
-    const due = () =>
-      waitsOf(this.#run.progress ?? {}).filter(({ dueAt }) => dueAt !== undefined && dueAt <= config.clock.now());
-    if (due().length === 0 || !isTaking(this.#run)) return true;
-    if (!(await this.said()) || !(await inbox.look())) return false;
-    const ids = new Set(due().map(({ id }) => id));
-    const checked = () => [...ids].flatMap((id) => this.#turns?.get(id) ?? []);
-    // Each check is bounded in time, and an answer that came too late is not checked before the expiry.
-    while (checked().length > 0) await Promise.all(checked());
-    const ended: Promise<void>[] = [];
-    for (const wait of due().filter(({ id }) => ids.has(id))) {
-      // Thousands of calls of one message expire at the same time: the lease must be renewed meanwhile.
-      const turn = config.clock === systemClock ? yieldToEventLoop() : undefined;
-      if (turn) await turn;
-      ended.push(this.#expire(wait));
-    }
-    await Promise.all(ended);
-    return true;
+    this.#due.arm();
   }
 
   #whenRecorded(boundary: number, then: () => void): void {
@@ -393,7 +361,7 @@ export class RunWaits implements RunWaiting {
   }
 
   #end(): void {
-    this.#run.services.config.clock.clearTimeout(this.#timer);
+    this.#due.stop();
     for (const { given, settle } of this.#pending?.values() ?? []) settle.reject(this.#tooLate(given.waitId));
     this.#pending?.clear();
   }

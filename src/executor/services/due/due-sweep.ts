@@ -1,7 +1,6 @@
 import type { Warn } from '../../../log/log.ts';
 import type { DueRun, DueStore } from '../../../store/due-port.ts';
 import type { Clock } from '../../../values/clock.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import type { StuckRuns } from './stuck-runs.ts';
 
 /** What a sweep works with. */
@@ -133,7 +132,7 @@ export class DueSweep {
       }
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) this.#around.warn('due.read.failed', { error: toErrorData(error) });
+      if (!this.#isFailing) this.#around.warn('due.read.failed', { error });
       this.#isFailing = true;
     }
   }

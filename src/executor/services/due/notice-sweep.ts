@@ -1,6 +1,5 @@
 import type { InterruptedRun, ReadableRun } from '../../../record/interrupted.ts';
 import type { CheckpointStore, Cursor, ListOptions } from '../../../store/port.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import type { Config } from '../../host/config.ts';
 
 /** How often the store is looked at, ms. */
@@ -42,7 +41,7 @@ export class NoticeSweep {
       for (const run of await this.#page(store, 'parked')) this.#noticeParked(run);
       for (const run of await this.#page(store, 'waiting')) this.#noticeWaiting(run);
     } catch (error) {
-      this.#config.warn('notice.look.failed', { error: toErrorData(error) });
+      this.#config.warn('notice.look.failed', { error });
     }
   }
 
@@ -58,7 +57,7 @@ export class NoticeSweep {
 
   #noticeParked({ runId, meta, iteration, status, code, reason }: ReadableRun): void {
     if (status !== 'parked' || code === undefined || reason === undefined) return;
-    this.#config.notices.foundParked({ runId, agentId: meta.agentId, iteration }, { code, reason });
+    this.#config.notices.tellFoundParked({ runId, agentId: meta.agentId, iteration }, { code, reason });
   }
 
   /** A run that rests records nothing: its record is as old as its wait. */

@@ -83,7 +83,7 @@ export class StuckRuns {
   }
 
   /** Notes the time at which a stuck run is due from now on: this process has set it, and no command has come. */
-  moved({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): void {
+  onMoved({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): void {
     const stuck = this.#stuck.get(runId);
     if (stuck) this.#stuck.set(runId, { ...stuck, dueAt: Math.ceil(dueAt) });
   }

@@ -1,6 +1,6 @@
 import type { DueRun, RestingStore, TakenRun } from '../../../store/due-port.ts';
 import type { Claim, ReleaseOptions } from '../../../store/port.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { hasCode } from '../../../values/error-data.ts';
 import type { Services } from '../executor-services.ts';
 import type { Leaseholder } from '../lease-renewal.ts';
 import type { LiveRun } from '../registry.ts';
@@ -91,7 +91,7 @@ export class TakenClaim implements Leaseholder {
       return dueAt;
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) return undefined;
-      config.warn('run.give-back.failed', { runId: claim.runId, error: toErrorData(error) });
+      config.warn('run.give-back.failed', { runId: claim.runId, error });
       return undefined;
     } finally {
       this.#gone.resolve();

@@ -1,5 +1,4 @@
 import type { DueRun, DueStore } from '../../../store/due-port.ts';
-import { toErrorData } from '../../../values/error-data.ts';
 import type { Config } from '../../host/config.ts';
 
 /** How often the due runs are looked at, and how long one waits before it is reported, ms. */
@@ -23,6 +22,7 @@ export class UnknownAgents {
   /** Monotonic ms. */
   #lookedAt: number | undefined;
   #isLooking = false;
+  #hasLookedAtResting = false;
 
   /** @param isKnown whether this process has an agent, by its id */
   constructor(config: Config, isKnown: (agentId: string) => boolean) {
@@ -56,8 +56,32 @@ export class UnknownAgents {
           runs,
         });
     } catch (error) {
-      warn('due.read.failed', { error: toErrorData(error) });
+      warn('due.read.failed', { error });
     }
+  }
+
+  /**
+   * Looks at the runs that rest, once: a deployment that lacks a workflow should learn it before its timers are due. Never throws. Another
+   * process may have the agents, so only one page is read.
+   */
+  async lookAtResting(): Promise<void> {
+    const { store, warn } = this.#config;
+    // Only such a store has runs that rest.
+    if (!store?.due || this.#hasLookedAtResting) return;
+    this.#hasLookedAtResting = true;
+    try {
+      const page = await store.listInterrupted({ status: 'waiting', limit: PAGE });
+      const runs = page.flatMap((run) => ('meta' in run && this.#isUnknown(run) ? [run] : []));
+      const agentIds = countsOf(runs).map(([agentId]) => agentId);
+      if (runs.length > 0)
+        warn('agent.absent', { code: 'AGENT_NOT_FOUND', agentIds: agentIds.slice(0, MAX_WARNINGS), runs: runs.length });
+    } catch (error) {
+      warn('due.read.failed', { error });
+    }
+  }
+
+  #isUnknown({ meta, parent }: Listed): boolean {
+    return parent === undefined && !this.#isKnown(meta.agentId);
   }
 
   /** A child may have an agent that only its parent has. */
@@ -66,7 +90,7 @@ export class UnknownAgents {
     let after: DueRun | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const { runs } = await due.list({ limit: PAGE, ...(after ? { after } : {}) });
-      found.push(...runs.filter(({ meta, parent }) => parent === undefined && !this.#isKnown(meta.agentId)));
+      found.push(...runs.filter((run) => this.#isUnknown(run)));
       after = runs.at(-1);
       if (runs.length < PAGE) break;
     }
@@ -74,7 +98,10 @@ export class UnknownAgents {
   }
 }
 
-function countsOf(runs: readonly DueRun[]): readonly (readonly [agentId: string, runs: number])[] {
+/** What a list says of a run. */
+type Listed = Pick<DueRun, 'meta' | 'parent'>;
+
+function countsOf(runs: readonly Listed[]): readonly (readonly [agentId: string, runs: number])[] {
   const counts = new Map<string, number>();
   for (const { meta } of runs) counts.set(meta.agentId, (counts.get(meta.agentId) ?? 0) + 1);
   return [...counts];

@@ -1,8 +1,8 @@
 import { add, type BudgetAmounts, nothing } from '../../../budget/amounts.ts';
 import type { Account, Moment, TimedAmounts } from '../../../budget/ledger.ts';
 import type { StandingAmounts } from '../../../budget/store.ts';
-import type { Asked } from '../../../budget/store-on-ledgers.ts';
-import type { Row, Session } from '../pool.ts';
+import type { AskedAmount } from '../../../budget/store-on-ledgers.ts';
+import type { PoolSession, Row } from '../pool.ts';
 
 /** The columns of amounts, in the order of their parameters. */
 export const amountColumns = ['tokens', 'usd', 'seconds'] as const;
@@ -20,18 +20,18 @@ export class PostgresAccount implements Account {
   readonly runs: PostgresList = new PostgresList();
   sums: StandingAmounts = { spent: nothing, reserved: nothing };
   #loaded: StandingAmounts | undefined;
-  readonly #session: Session;
+  readonly #session: PoolSession;
   readonly #table: string;
   readonly #caller: string;
 
-  constructor(session: Session, table: string, caller: string) {
+  constructor(session: PoolSession, table: string, caller: string) {
     this.#session = session;
     this.#table = table;
     this.#caller = caller;
   }
 
   /** Removes what is past its time, and reads what the call is about. @param row the row of the caller */
-  async load({ key, runId, isLeaving }: Asked, moment: Moment, row: Row): Promise<void> {
+  async load({ key, runId, isLeaving }: AskedAmount, moment: Moment, row: Row): Promise<void> {
     const { now, windowMs, reservationMs, runsMs } = moment;
     this.sums = { spent: amountsIn(row), reserved: amountsIn(row, 'held_') };
     this.#loaded = this.sums;

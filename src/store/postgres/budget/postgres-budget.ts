@@ -1,11 +1,11 @@
-import { Ledger } from '../../../budget/ledger.ts';
+import { BudgetLedger } from '../../../budget/ledger.ts';
 import type { BudgetStore, BudgetTerms } from '../../../budget/store.ts';
-import { type Asked, type Ledgers, storeOf } from '../../../budget/store-on-ledgers.ts';
+import { type AskedAmount, type Ledgers, storeOf } from '../../../budget/store-on-ledgers.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../../../values/known-options.ts';
-import { isTableMissing, storeError } from '../errors.ts';
+import { isTableMissing, serverError } from '../errors.ts';
 import { quotedSchema } from '../parameters.ts';
-import { Connections, inLockedTransaction, inTransaction, type PostgresPool, type Session } from '../pool.ts';
+import { Connections, inLockedTransaction, inTransaction, type PoolSession, type PostgresPool } from '../pool.ts';
 import { insisting } from '../server.ts';
 import { amountColumns, PostgresAccount } from './account.ts';
 
@@ -60,7 +60,7 @@ class PostgresLedgers implements Ledgers {
   }
 
   /** May be done twice, where the answer was lost: each call replaces what it has done before. */
-  async with<T>(asked: Asked, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>(asked: AskedAmount, terms: BudgetTerms, work: (ledger: BudgetLedger) => T): Promise<T> {
     try {
       return await insisting(this.#timeoutMs, (ms) =>
         this.#connections.use(ms, async (session) => {
@@ -70,17 +70,17 @@ class PostgresLedgers implements Ledgers {
       );
     } catch (error) {
       if (isTableMissing(error)) this.#isReady = false;
-      throw storeError(error, this.#name);
+      throw serverError(error, this.#name);
     }
   }
 
   async #ask<T>(
-    session: Session,
+    session: PoolSession,
     {
       asked,
       terms,
       work,
-    }: { readonly asked: Asked; readonly terms: BudgetTerms; readonly work: (ledger: Ledger) => T },
+    }: { readonly asked: AskedAmount; readonly terms: BudgetTerms; readonly work: (ledger: BudgetLedger) => T },
   ): Promise<T> {
     const { callerId } = asked;
     const at = terms.clock === systemClock ? null : terms.clock.now();
@@ -93,14 +93,14 @@ class PostgresLedgers implements Ledgers {
     const moment = { ...terms, now: Number(row.touched), runsMs: RUNS_WINDOWS * terms.windowMs };
     const account = new PostgresAccount(session, this.#amounts, hexed(callerId));
     await account.load(asked, moment, row);
-    const value = work(new Ledger(account, moment));
+    const value = work(new BudgetLedger(account, moment));
     await account.save(this.#callers);
     if (this.#calls++ % FORGET_EVERY === 0) await this.#forgetIdle(session, moment);
     return value;
   }
 
   async #forgetIdle(
-    session: Session,
+    session: PoolSession,
     { now, runsMs, reservationMs }: { now: number; runsMs: number; reservationMs: number },
   ) {
     const idle = `SELECT caller FROM ${this.#callers} WHERE touched <= $1::pg_catalog.float8 LIMIT 1 FOR UPDATE SKIP LOCKED`;
@@ -112,7 +112,7 @@ class PostgresLedgers implements Ledgers {
   }
 
   /** Makes the tables, unless they are there: then no right to make any is needed. */
-  async #prepare(session: Session): Promise<void> {
+  async #prepare(session: PoolSession): Promise<void> {
     const isThere = async () => {
       const [found] = await session.query(`SELECT pg_catalog.to_regclass($1)::pg_catalog.text AS found`, [
         this.#amounts,

@@ -1,12 +1,12 @@
 import { type DecideTurns, IDLE_MS, REMOVED_AT_ONCE } from '../../limits/buckets.ts';
 import type { TakenTurns } from '../../limits/port.ts';
 import { Parameters } from '../parameters.ts';
-import { inTransaction, type Session } from '../pool.ts';
+import { inTransaction, type PoolSession } from '../pool.ts';
 import type { Server } from '../server.ts';
 
 /** Charges buckets in PostgreSQL, in one transaction, by the clock of the server. Rows are locked in the order of their ids. */
 export function chargeBuckets(
-  session: Session,
+  session: PoolSession,
   { tables: { limits }, times }: Server,
   { ids, decide }: { readonly ids: readonly string[]; readonly decide: DecideTurns },
 ): Promise<TakenTurns> {

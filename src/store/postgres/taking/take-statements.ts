@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { ON_COMMAND } from '../../due.ts';
 import type { TakeDue } from '../../store-driver.ts';
 import { Parameters } from '../parameters.ts';
-import type { Row, Session } from '../pool.ts';
+import type { PoolSession, Row } from '../pool.ts';
 import { columns, DAMAGED, ofThisMachine, piecesOf } from '../run-queries.ts';
 import { hexOf, ownerText } from '../run-row.ts';
 import { GIVEN_BACK, HAS_TIME, HAS_TURN, IS_PARKED } from '../schema.ts';
@@ -15,7 +15,7 @@ const FEW = 512;
 const AT_ONCE = 4;
 
 /** A wish for due runs, as a statement gets it. */
-export interface Wish extends TakeDue {
+export interface TakeWish extends TakeDue {
   /** The tokens of the taken rows. A row that has one already was taken by an attempt whose answer was lost. */
   readonly tokens: readonly number[];
   readonly isAgain: boolean;
@@ -42,12 +42,12 @@ export interface TakenRows {
 }
 
 /** Takes runs in PostgreSQL that the wish names, as far as they are due, in one statement. */
-export function takeNamed(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+export function takeNamedRows(session: PoolSession, server: Server, wish: TakeWish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
   const { isDue, isWished, isNamed } = taking;
   const lined = `lined AS (SELECT r.run_id, r.fair, pg_catalog.row_number() OVER (PARTITION BY r.fair ORDER BY r.due_at, r.run_id) AS k
       FROM ${server.tables.runs} r WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue} AND ${isWished})`;
-  return taken(session, taking, { wish, lined, isMany: 'false' });
+  return readTaken(session, taking, { wish, lined, isMany: 'false' });
 }
 
 /** The parts of a statement that takes runs. */
@@ -75,7 +75,7 @@ const HAS_RECORD = 'pg_catalog.num_nulls(r.body) <> 1';
 const hidden = (limit: number | string) => `(SELECT ${limit})`;
 
 /** Takes due runs in PostgreSQL, unless there are many. All of it is one statement: what another one takes is passed over. */
-export function takeOfFew(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+export function takeOfFew(session: PoolSession, server: Server, wish: TakeWish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
   const { isDue, isWished, agents } = taking;
   const { runs } = server.tables;
@@ -93,7 +93,7 @@ export function takeOfFew(session: Session, server: Server, wish: Wish): Promise
     ${parked(taking, runs)},
     lined AS (SELECT run_id, fair, pg_catalog.row_number() OVER (PARTITION BY fair ORDER BY due_at, run_id) AS k
       FROM (SELECT * FROM oldest UNION ALL SELECT run_id, fair, 0 FROM parked) o WHERE NOT (SELECT is_many FROM many))`;
-  return taken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)', owners: 'looked' });
+  return readTaken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)', owners: 'looked' });
 }
 
 /** The part of a statement that finds runs which were parked for a definition of the wish. */
@@ -106,7 +106,7 @@ function parked({ isFitting, isWished }: Taking, runs: string): string {
  * Takes due runs in PostgreSQL where there are many, also in one statement. It jumps from key to key in an index, from the one
  * after the last turn on, and reads some runs of each. With agents it does so for each agent that has due runs.
  */
-export function takeOfMany(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+export function takeOfMany(session: PoolSession, server: Server, wish: TakeWish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
   const { isDue, isWished, limit, agents } = taking;
   const { runs } = server.tables;
@@ -138,10 +138,10 @@ export function takeOfMany(session: Session, server: Server, wish: Wish): Promis
       FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(pg_catalog.count(*), 1) + 1 FROM lines)`)} line
       WHERE ${few}
       UNION ALL SELECT run_id, fair, pg_catalog.row_number() OVER (PARTITION BY fair ORDER BY run_id) FROM parked)`;
-  return taken(session, taking, { wish, lined });
+  return readTaken(session, taking, { wish, lined });
 }
 
-function takingOf(server: Server, wish: Wish): Taking {
+function takingOf(server: Server, wish: TakeWish): Taking {
   const { times } = server;
   const parameters = new Parameters();
   const add = (value: unknown, type: string) => `${parameters.add(value)}::${type}`;
@@ -186,7 +186,7 @@ function takingOf(server: Server, wish: Wish): Taking {
 
 /** How a statement finds the runs that it may take. */
 interface Finding {
-  readonly wish: Wish;
+  readonly wish: TakeWish;
   /** Its parts, the last one of which is `lined`: runs, with their places in the lines of their keys. */
   readonly lined: string;
   readonly isMany?: string;
@@ -195,8 +195,8 @@ interface Finding {
 }
 
 /** Locks and claims runs in their turns. A row that has changed meanwhile is looked at again, and one that is locked is passed over. */
-async function taken(
-  session: Session,
+async function readTaken(
+  session: PoolSession,
   { server: { tables, times }, parameters, limit, tokens, isDue, isFitting = 'false', isNamed, isWished }: Taking,
   { wish, lined, isMany, owners: held }: Finding,
 ): Promise<TakenRows> {

@@ -3,12 +3,12 @@ import { isDeadProcess } from '../../owner.ts';
 import type { Claim } from '../../port.ts';
 import { releaseClaim } from '../../rules/ownership.ts';
 import type { TakeDue, TakenHead, TakenHeads } from '../../store-driver.ts';
-import type { Row, Session } from '../pool.ts';
-import { listedHead, type Reader } from '../reads-after-writes.ts';
+import type { PoolSession, Row } from '../pool.ts';
+import { listedHead, type Reader } from '../reader.ts';
 import { storedRun } from '../run-queries.ts';
 import type { Server } from '../server.ts';
 import type { WriteQueue } from '../write-queue.ts';
-import { type TakenRows, takeNamed, takeOfFew, takeOfMany, type Wish } from './take-statements.ts';
+import { type TakenRows, type TakeWish, takeNamedRows, takeOfFew, takeOfMany } from './take-statements.ts';
 
 /** How long this process leaves a run alone whose record it cannot read, ms, and how many of them it remembers. */
 const SKIP_MS = 30_000;
@@ -35,7 +35,7 @@ export class Taker {
   }
 
   async take(take: TakeDue): Promise<TakenHeads> {
-    await this.#queue.settled();
+    await this.#queue.settle();
     const taken: TakenHead[] = [];
     for (let tries = 1; ; tries++) {
       const rows = await this.#rows({ ...take, limit: take.limit - taken.length });
@@ -58,7 +58,7 @@ export class Taker {
       this.#areMany = rows.rows.length === take.limit;
       return rows;
     }
-    const statement = take.runIds ? takeNamed : takeOfFew;
+    const statement = take.runIds ? takeNamedRows : takeOfFew;
     const found = await this.#attempt(statement, take);
     const dead = found.owners.filter((owner) => isDeadProcess(owner));
     const isNews = dead.some((owner) => !this.#dead.includes(owner));
@@ -78,7 +78,7 @@ export class Taker {
 
   /** An attempt whose answer is lost may have taken runs: the next one has the same tokens, and so finds them. */
   #attempt(
-    statement: (session: Session, server: Server, wish: Wish) => Promise<TakenRows>,
+    statement: (session: PoolSession, server: Server, wish: TakeWish) => Promise<TakenRows>,
     take: TakeDue,
   ): Promise<TakenRows> {
     const tokens = Array.from({ length: take.limit }, () => Math.floor(Math.random() * 2 ** 53));

@@ -4,20 +4,20 @@ import { isIntact } from '../../encoding/checksum.ts';
 import { decideNow, type RecordFacts } from '../../rules/decision.ts';
 import type { ThreadChange, ThreadFacts, ThreadRow, TurnQuery, TurnRow, TurnState } from '../../rules/thread-rows.ts';
 import type { ForkWrite, ListedThread, StoreWrite, ThreadPage, ThreadWrite } from '../../store-driver.ts';
-import { erase } from '../ended.ts';
+import { eraseRows } from '../ended.ts';
 import { NoAnswer } from '../errors.ts';
-import { send } from '../inboxes.ts';
+import { sendRow } from '../inboxes.ts';
 import { Parameters } from '../parameters.ts';
-import { inLockedTransaction, type Row, type Session } from '../pool.ts';
+import { inLockedTransaction, type PoolSession, type Row } from '../pool.ts';
 import { recordAfter, rowChange } from '../row-change.ts';
-import { type Found, factsFound, hexOf, look, runIdOf } from '../run-row.ts';
+import { type FoundRow, factsFound, hexOf, look, runIdOfRow } from '../run-row.ts';
 import type { Tables } from '../schema.ts';
 import type { Server } from '../server.ts';
-import { type Sent, write as writeRuns } from '../write-statement.ts';
+import { type SentWrite, write as writeRuns } from '../write-statement.ts';
 
 /** A transaction that has the locks of threads: all others of these threads wait. */
 interface Locked {
-  readonly session: Session;
+  readonly session: PoolSession;
   readonly server: Server;
   readonly query: (text: string, ...values: unknown[]) => Promise<Row[]>;
 }
@@ -42,7 +42,7 @@ const queries: { readonly [Kind in TurnQuery['kind']]: string } = {
 
 /** Reads turns of a thread from PostgreSQL. Null: there is no such thread. */
 export async function readTurns(
-  session: Session,
+  session: PoolSession,
   { tables }: Server,
   { threads, query }: { readonly threads: readonly string[]; readonly query: TurnQuery },
 ): Promise<TurnRow[] | null> {
@@ -57,7 +57,7 @@ export async function readTurns(
 }
 
 /** Reads the queued turn of a run from PostgreSQL, in any thread. */
-export async function readQueued(session: Session, { tables }: Server, runId: string): Promise<TurnRow | null> {
+export async function readQueued(session: PoolSession, { tables }: Server, runId: string): Promise<TurnRow | null> {
   const [row] = await session.query(
     `SELECT ${turnColumns} FROM ${tables.turns} t WHERE t.run_id = pg_catalog.decode($1, 'hex') AND t.state = 'queued' LIMIT 1`,
     [hexOf(runId)],
@@ -69,7 +69,7 @@ const turnsOf = ({ turns }: Tables, rest: string) =>
   `SELECT ${turnColumns} FROM ${turns} t WHERE t.thread = $1::bigint ${rest}`;
 
 /** Reads a page of threads from PostgreSQL. */
-export async function readThreads(session: Session, { tables }: Server, page: ThreadPage): Promise<ListedThread[]> {
+export async function readThreads(session: PoolSession, { tables }: Server, page: ThreadPage): Promise<ListedThread[]> {
   const { callers, after, heldUp, limit } = page;
   const { threads, turns, runs } = tables;
   const parameters = new Parameters();
@@ -97,7 +97,7 @@ export async function readThreads(session: Session, { tables }: Server, page: Th
   );
   return rows.map((row) => ({
     ...threadRow(row),
-    live: row.live == null ? undefined : runIdOf(row.live),
+    live: row.live == null ? undefined : runIdOfRow(row.live),
     queued: Number(row.queued),
   }));
 }
@@ -106,24 +106,24 @@ export async function readThreads(session: Session, { tables }: Server, page: Th
  * Makes a write to a thread in PostgreSQL, with those to its runs, in one transaction. It may be repeated.
  * @throws what `decide` throws; NoAnswer if a run has changed meanwhile: then it is tried again
  */
-export async function writeThread<T>(session: Session, server: Server, write: ThreadWrite<T>): Promise<T> {
+export async function writeThread<T>(session: PoolSession, server: Server, write: ThreadWrite<T>): Promise<T> {
   return withThreads(session, { server, threads: write.threads }, async (locked) => {
     const found = await findThread(locked, write.threads);
-    const ending = write.end && (await decidedRun(locked, write.end));
-    const { value, change } = await decided(locked, write, { found, ended: ending && endedIn(ending) });
+    const ending = write.end && (await decideRun(locked, write.end));
+    const { value, change } = await decide(locked, write, { found, ended: ending && endedIn(ending) });
     const writes = [...(change?.writes ?? [])];
     const others = writes.filter(({ command }) => command === undefined);
-    const runs = [...(ending ? [ending] : []), ...(await Promise.all(others.map((each) => decidedRun(locked, each))))];
+    const runs = [...(ending ? [ending] : []), ...(await Promise.all(others.map((each) => decideRun(locked, each))))];
     await makeRuns(locked, runs);
-    for (const { command } of writes) if (command) await send(session, server, { command, isAgain: false });
-    for (const gone of await toErase(locked, change, found?.no)) await erase(session, server, gone);
+    for (const { command } of writes) if (command) await sendRow(session, server, { command, isAgain: false });
+    for (const gone of await toErase(locked, change, found?.no)) await eraseRows(session, server, gone);
     if (change) await changeThread(locked, change, found?.no);
     return value;
   });
 }
 
 /** Makes a fork in PostgreSQL. It may be repeated. */
-export async function forkThread(session: Session, server: Server, fork: ForkWrite): Promise<void> {
+export async function forkThread(session: PoolSession, server: Server, fork: ForkWrite): Promise<void> {
   const { threads, newThreads, decide } = fork;
   await withThreads(session, { server, threads: [...threads, ...newThreads] }, async (locked) => {
     const source = await findThread(locked, threads);
@@ -168,7 +168,7 @@ interface Given {
 }
 
 /** Decides. The facts of a run are read when the decision asks for them: then it is made again. */
-async function decided<T>(locked: Locked, { messages, decide }: ThreadWrite<T>, { found, ended }: Given) {
+async function decide<T>(locked: Locked, { messages, decide }: ThreadWrite<T>, { found, ended }: Given) {
   const known = new Map<string, { readonly hasRecord: boolean; readonly isKnown: boolean }>();
   const runOf = (runId: string) => {
     const run = known.get(runId);
@@ -235,12 +235,12 @@ async function turnFacts(
 
 /** A decided write to a run, as it is sent; `sent` is undefined if it changes nothing. */
 interface DecidedRun {
-  readonly found: Found;
-  readonly sent: Sent | undefined;
+  readonly found: FoundRow;
+  readonly sent: SentWrite | undefined;
 }
 
 /** Decides a write of a run from its state in PostgreSQL, inside a transaction. @throws what `decide` throws */
-export async function decidedRun(
+export async function decideRun(
   { session, server }: Pick<Locked, 'session' | 'server'>,
   { runId, decide, body }: StoreWrite<unknown>,
 ): Promise<DecidedRun> {
@@ -353,7 +353,7 @@ function turnRow(row: Row): TurnRow {
   const isWhole = typeof content === 'string' && checksumOf(content, compaction) === Number(checksum);
   return {
     message: String(row.message),
-    runId: runIdOf(row.run_id ?? ''),
+    runId: runIdOfRow(row.run_id ?? ''),
     state: row.state as TurnState,
     order: Number(row.place),
     first: Number(row.first),
@@ -364,7 +364,7 @@ function turnRow(row: Row): TurnRow {
 
 /** Works in a transaction that has the locks of some threads. A failure changes nothing. */
 async function withThreads<T>(
-  session: Session,
+  session: PoolSession,
   { server, threads }: { readonly server: Server; readonly threads: readonly string[] },
   work: (locked: Locked) => Promise<T>,
 ): Promise<T> {

@@ -1,7 +1,7 @@
 import { OTHER_KIND } from '../../counting/counts.ts';
 import type { RunCounts } from '../../counting/port.ts';
 import { Parameters } from '../parameters.ts';
-import type { Session } from '../pool.ts';
+import type { PoolSession } from '../pool.ts';
 import { DAMAGED } from '../run-queries.ts';
 import { GIVEN_BACK } from '../schema.ts';
 import type { Server } from '../server.ts';
@@ -10,7 +10,7 @@ import type { Server } from '../server.ts';
  * Counts the runs in PostgreSQL by the index of their times. A run whose process died counts as live until its lease ends: another
  * host cannot know it.
  */
-export async function readCounts(session: Session, { tables, times }: Server): Promise<RunCounts> {
+export async function readCounts(session: PoolSession, { tables, times }: Server): Promise<RunCounts> {
   const parameters = new Parameters();
   const { runs, commands } = tables;
   const now = times.due(parameters);

@@ -1,5 +1,5 @@
 import { type KindTables, type RowsRow, rowsQuery, type StoredRows, storedRowsOf } from '../../counting/rows.ts';
-import type { Session } from '../pool.ts';
+import type { PoolSession } from '../pool.ts';
 import type { Tables } from '../schema.ts';
 import type { Server } from '../server.ts';
 
@@ -43,7 +43,7 @@ const kindsIn = (tables: Tables): readonly KindTables[] => [
 ];
 
 /** Counts what a PostgreSQL store holds. */
-export async function readRows(session: Session, { tables, times }: Server): Promise<StoredRows[]> {
+export async function readRows(session: PoolSession, { tables, times }: Server): Promise<StoredRows[]> {
   const rows: StoredRows[] = [];
   const now = `${times.wall()}::pg_catalog.float8`;
   for (const kind of kindsIn(tables)) {

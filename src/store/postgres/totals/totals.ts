@@ -1,6 +1,6 @@
 import { type TotalsRange, type TotalsRow, totalColumns } from '../../../record/totals.ts';
 import type { Parameters } from '../parameters.ts';
-import type { Session } from '../pool.ts';
+import type { PoolSession } from '../pool.ts';
 import type { Tables } from '../schema.ts';
 
 const columns = totalColumns.join(', ');
@@ -27,7 +27,7 @@ export function totalsPut({ totals }: Tables, parameters: Parameters, counted: r
 }
 
 /** Makes one row of the rows of each day and status. Of two hosts that do so at once, each takes other rows. */
-export async function joinTotals(session: Session, { totals }: Tables): Promise<void> {
+export async function joinTotals(session: PoolSession, { totals }: Tables): Promise<void> {
   await session.query(
     `WITH t AS (DELETE FROM ${totals} WHERE no IN (SELECT no FROM ${totals} WHERE (day, status) IN
          (SELECT day, status FROM ${totals} GROUP BY day, status HAVING pg_catalog.count(*) > 1) FOR UPDATE SKIP LOCKED)
@@ -39,7 +39,7 @@ export async function joinTotals(session: Session, { totals }: Tables): Promise<
 
 /** Reads the totals of days from PostgreSQL. */
 export async function readTotals(
-  session: Session,
+  session: PoolSession,
   { totals }: Tables,
   { from = '', to }: TotalsRange,
 ): Promise<TotalsRow[]> {

@@ -51,7 +51,7 @@ export async function backupStore(options: BackupOptions): Promise<BackupResult>
         progress: ({ totalPages, remainingPages }) =>
           onProgress?.((totalPages - remainingPages) * pageBytes, totalPages * pageBytes),
       });
-      sealed(new Opened(file), takenAt);
+      seal(new Opened(file), takenAt);
       return { takenAt, bytes: pages * pageBytes };
     } finally {
       source.close();
@@ -67,7 +67,7 @@ async function checkStore(path: string): Promise<void> {
 }
 
 /** Makes one file of it, without a -wal file. */
-function sealed(db: DatabaseSync, takenAt: number): void {
+function seal(db: DatabaseSync, takenAt: number): void {
   try {
     db.exec('PRAGMA journal_mode = DELETE');
     markBackup(db, takenAt);

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
-import { type Answered, pathOf, post, type Trouble } from '../frame/api.ts';
+import { type ApiAnswer, pathOfApi, post, type Trouble } from '../frame/api.ts';
 import { useKeys } from '../frame/keys.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
@@ -14,7 +14,7 @@ import { Mono, RunLink } from '../parts/text.tsx';
 import { actionsFor, type Done, type RunAction, stageText } from './action-stages.ts';
 
 /** Steer, Cancel, Park, Unpark and Retry of a run: those that can be done to it now. */
-export function RunActions({ record }: { readonly record: RecordView }) {
+export function RunButtons({ record }: { readonly record: RecordView }) {
   const [open, setOpen] = useState<RunAction>();
   const canWrite = useCanWrite();
   const acts = useActions(record.line.runId, record.record?.revision);
@@ -75,10 +75,10 @@ export function Unpark({ runId }: { readonly runId: string }) {
 
 /** Another run with the steps up to one. */
 export function Fork({ runId, at }: { readonly runId: string; readonly at: number }) {
-  const [made, setMade] = useState<Answered<{ readonly runId: string }>>();
+  const [made, setMade] = useState<ApiAnswer<{ readonly runId: string }>>();
   const canWrite = useCanWrite();
   if (!useShared(store)?.may.write) return null;
-  const fork = async (effects: string) => setMade(await post(pathOf('runs', runId, 'fork'), { at, effects }));
+  const fork = async (effects: string) => setMade(await post(pathOfApi('runs', runId, 'fork'), { at, effects }));
   return (
     <>
       <h3>Fork here</h3>
@@ -106,7 +106,7 @@ function useActions(runId: string, revision?: number) {
   const send: Send = async (action, body) => {
     setSending(true);
     setTrouble(undefined);
-    const answer = await post<{ readonly state?: string }>(pathOf('runs', runId, action), body);
+    const answer = await post<{ readonly state?: string }>(pathOfApi('runs', runId, action), body);
     setSending(false);
     setTrouble(answer.trouble);
     if (answer.trouble) return false;

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { RunLine } from '../../wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { pathOfApi, post, type Trouble } from '../frame/api.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { words } from '../frame/words.ts';
@@ -20,7 +20,7 @@ export function UnparkMany({ lines }: { readonly lines: ReadonlyMap<string, RunL
     setTrouble(undefined);
     for (const [at, runId] of parked.entries()) {
       setLeft(parked.length - at);
-      const { trouble } = await post(pathOf('runs', runId, 'unpark'), {});
+      const { trouble } = await post(pathOfApi('runs', runId, 'unpark'), {});
       // One that another person freed meanwhile is no failure.
       if (trouble && trouble.status !== 404) {
         setTrouble({ ...trouble, message: `${runId}: ${trouble.message} ${parked.length - at} are still parked.` });
@@ -28,7 +28,7 @@ export function UnparkMany({ lines }: { readonly lines: ReadonlyMap<string, RunL
       }
     }
     setLeft(0);
-    say('Unparked: the next process continues them');
+    say(words.stages?.freed ?? '');
   };
   return (
     <>

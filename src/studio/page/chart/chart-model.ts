@@ -166,7 +166,7 @@ export function factsBefore(first: JournalEvent | undefined, view: RecordView | 
 }
 
 /** Returns the facts after one more event. Events that say nothing of a state change nothing. */
-export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
+export function chartAfter(facts: ChartFacts, event: JournalEvent): ChartFacts {
   switch (event.type) {
     case 'run.started':
       return resolved(facts);
@@ -227,7 +227,7 @@ function phaseDone(facts: ChartFacts): ChartFacts {
 }
 
 /** Returns what the record of a run proves: the steps that are in it, and the state at which it is or would continue. */
-export function factsOfRecord({ record, state, result }: RecordView): ChartFacts {
+export function chartFactsOf({ record, state, result }: RecordView): ChartFacts {
   const phases = record?.phases ?? [];
   const done = phases.filter((phase) => phase.isDone).length;
   const facts: ChartFacts = { ...unseen(phases.length), done };

@@ -1,6 +1,7 @@
 import type { RunState } from '../../wire.ts';
-import { escaped } from '../parts/escaped.ts';
-import { words } from '../parts/glyph.tsx';
+import { words } from '../frame/words.ts';
+import { escapedHtml } from '../parts/escaped.ts';
+import { glyphWords } from '../parts/glyph.tsx';
 import { type ChartFacts, seenStates, stageOf } from './chart-model.ts';
 import { type Box, boxLeft, boxWidth, type Edge, layoutOf, type Node, nodeHeight, stagesOf } from './layout.ts';
 import { roundPath } from './round.ts';
@@ -55,7 +56,7 @@ function Drawing({ facts, state, phases = [], isAsSaved = false }: ChartProps) {
       viewBox={`0 -10 ${layout.width} ${layout.height + 10}`}
       class="chart"
       role="img"
-      aria-label={`Statechart of the run: ${words[state]}, ${inWords(facts, isAsSaved)}`}
+      aria-label={`Statechart of the run: ${glyphWords[state]}, ${inWords(facts, isAsSaved)}`}
     >
       {layout.boxes.map((box) => (
         <Loop key={box.id} box={box} facts={facts} title={titleOf(box.id, phases, stage)} />
@@ -83,12 +84,12 @@ const TITLE_CHARS = 44;
 
 /** What stands beside the name of a loop. */
 function titleOf(id: string, phases: ChartProps['phases'] = [], stage: string): string {
-  if (id === 'running') return 'the one loop of an agent without phases';
+  if (id === 'running') return words.stages?.oneLoop ?? '';
   const all = stagesOf(phases.length);
   const index = all.indexOf(id);
   const phase = phases[index];
   if (!phase) return '';
-  const name = escaped(phase.name);
+  const name = escapedHtml(phase.name);
   const short = name.length > TITLE_CHARS ? `${name.slice(0, TITLE_CHARS - 1)}…` : name;
   if (phase.isDone) return `${short} · done`;
   return index > all.indexOf(stage) ? `${short} · to come` : short;

@@ -15,7 +15,7 @@ interface DrawingProps {
 }
 
 /** The machine of a workflow as the server laid it out: where it is, which way it came, and which timers run. */
-export function Drawing({ of, machine, facts }: DrawingProps) {
+export function DrawingView({ of, machine, facts }: DrawingProps) {
   const { width, height, states, arrows, dots } = of;
   const state = facts.at ?? machine.state;
   const active = activePaths(state);

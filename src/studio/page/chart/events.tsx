@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { JsonObject, MachineView } from '../../wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { pathOfApi, post, type Trouble } from '../frame/api.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { Form, useForm } from '../inbox/form.tsx';
@@ -64,7 +64,7 @@ function EventForm({ runId, type, schema, close }: EventFormProps) {
     const filled = form.read();
     if (!filled) return;
     setSending(true);
-    const answer = await post(pathOf('runs', runId, 'events'), {
+    const answer = await post(pathOfApi('runs', runId, 'events'), {
       event: { ...(filled.input as object), type },
       mustTake: true,
     });

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { MachineDrawing } from '../../machine/wire.ts';
 import type { MachineView, RunState } from '../../wire.ts';
-import { get, pathOf } from '../frame/api.ts';
+import { get, pathOfApi } from '../frame/api.ts';
+import { words } from '../frame/words.ts';
 import { Pairs } from '../parts/lists.tsx';
 import { Mono } from '../parts/text.tsx';
-import { Drawing } from './drawing.tsx';
+import { DrawingView } from './drawing.tsx';
 import { Events } from './events.tsx';
 import { activePaths, type MachineFacts, stateWords } from './machine-model.ts';
 
@@ -31,10 +32,8 @@ export function Machine(props: MachineProps & { readonly isFolded?: boolean; onF
           )}
         </span>
       </div>
-      {machine.chart === undefined && (
-        <p class="pad dim">This Studio does not know the workflow: with its module it draws the machine.</p>
-      )}
-      {!isFolded && drawing && drawing.width > 0 && <Drawing of={drawing} machine={machine} facts={facts} />}
+      {machine.chart === undefined && <p class="pad dim">{words.stages?.unknown}</p>}
+      {!isFolded && drawing && drawing.width > 0 && <DrawingView of={drawing} machine={machine} facts={facts} />}
     </section>
   );
 }
@@ -77,7 +76,7 @@ function useDrawing(runId: string, chart: string | undefined): MachineDrawing | 
   const [, draw] = useState({});
   useEffect(() => {
     if (chart === undefined || drawings.has(chart)) return;
-    void get<MachineDrawing>(pathOf('runs', runId, 'chart')).then(({ value }) => {
+    void get<MachineDrawing>(pathOfApi('runs', runId, 'chart')).then(({ value }) => {
       if (value) drawings.set(chart, value);
       draw({});
     });

@@ -1,23 +1,24 @@
 import { useState } from 'preact/hooks';
 import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, FileAction, ProposedFile } from '../../fan-out-wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { pathOfApi, post, type Trouble } from '../frame/api.ts';
 import { connection, store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { personText } from '../inbox/waits.ts';
 import { clockTime, ordinal, short, span, usd, whole } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
-import { escaped } from '../parts/escaped.ts';
-import { Glyph, State, words } from '../parts/glyph.tsx';
+import { escapedHtml } from '../parts/escaped.ts';
+import { Glyph, glyphWords, State } from '../parts/glyph.tsx';
 import { say } from '../parts/say.tsx';
 import { Copy, Mono } from '../parts/text.tsx';
 
 const POLL_MS = 1_000;
 
 /** The answers of one fan-out, side by side. */
-export function FanOut({ id }: { readonly id: string }) {
-  const { value, trouble, again } = useLoaded<FanOutView>(pathOf('fan-outs', id), (view) =>
+export function FanOutPage({ id }: { readonly id: string }) {
+  const { value, trouble, again } = useLoaded<FanOutView>(pathOfApi('fan-outs', id), (view) =>
     view?.state === 'run' ? POLL_MS : undefined,
   );
   return (
@@ -32,7 +33,11 @@ export function FanOut({ id }: { readonly id: string }) {
         <span class="dim only-l cut1">{value?.prompt ?? ''}</span>
       </header>
       {trouble && <Failed trouble={trouble} again={again} />}
-      {value?.reason !== undefined && <p class="pad dim">Ranked so by its judge: {value.reason}</p>}
+      {value?.reason !== undefined && (
+        <p class="pad dim">
+          {words.stages?.rankedBy} {value.reason}
+        </p>
+      )}
       {value && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
         <section class="fan" aria-label="Answers side by side" tabIndex={0}>
@@ -57,7 +62,7 @@ function Column(props: ColumnProps) {
   const { answer, of: fanOut } = props;
   const { modelId, state, rank, text, more, error, latencyMs, inputTokens, outputTokens, files } = answer;
   return (
-    <section class={`col${rank === 1 ? ' best' : ''}`} aria-label={escaped(modelId)}>
+    <section class={`col${rank === 1 ? ' best' : ''}`} aria-label={escapedHtml(modelId)}>
       <header>
         <div>
           <Glyph state={state} />
@@ -78,7 +83,11 @@ function Column(props: ColumnProps) {
       {text !== '' && (
         <div class="find">
           <p class="said">{text}</p>
-          {more > 0 && <p class="faint">{whole(more)} more characters are in its file.</p>}
+          {more > 0 && (
+            <p class="faint">
+              {whole(more)} {words.stages?.inFile}
+            </p>
+          )}
           <Copy text={text} />
         </div>
       )}
@@ -114,7 +123,7 @@ function Shared({ modelId, of: { answers, shared } }: { readonly modelId: string
 function Standing({ answer: { rank, state } }: { readonly answer: FanOutAnswer }) {
   if (rank !== undefined) return <span class={`nowrap ${rank === 1 ? 'ok' : 'faint'}`}>{ordinal(rank)}</span>;
   if (state === 'ok') return null;
-  return <span class={`nowrap ${state}`}>{state === 'run' ? 'writing…' : words[state]}</span>;
+  return <span class={`nowrap ${state}`}>{state === 'run' ? 'writing…' : glyphWords[state]}</span>;
 }
 
 const signs: { readonly [kind in DiffLine['kind']]: string } = { same: ' ', add: '+', del: '-', at: '' };
@@ -140,7 +149,11 @@ function Diff({ file: { path, change, warning, added, removed, lines, more } }: 
           </span>
         ))}
       </pre>
-      {more > 0 && <p class="faint">{whole(more)} more lines are not shown.</p>}
+      {more > 0 && (
+        <p class="faint">
+          {whole(more)} {words.stages?.moreLines}
+        </p>
+      )}
     </div>
   );
 }
@@ -163,7 +176,7 @@ function Apply({ id, answer, again }: ColumnProps) {
   const isLive = useShared(connection).state === 'live';
   const send = async (body: object, said: string): Promise<AppliedFiles | undefined> => {
     setBusy(true);
-    const sent = await post<AppliedFiles>(pathOf('fan-outs', id, 'apply'), body);
+    const sent = await post<AppliedFiles>(pathOfApi('fan-outs', id, 'apply'), body);
     setBusy(false);
     setTrouble(sent.trouble);
     again();
@@ -172,9 +185,9 @@ function Apply({ id, answer, again }: ColumnProps) {
     return sent.value;
   };
   const apply = async () =>
-    setDone(await send({ modelId: answer.modelId, digest: answer.digest }, 'Applied: all files, together'));
+    setDone(await send({ modelId: answer.modelId, digest: answer.digest }, words.stages?.applied ?? ''));
   const takeBack = async () => {
-    if (await send({ undo: true }, 'Taken back: the files are as they were')) setDone(undefined);
+    if (await send({ undo: true }, words.stages?.undone ?? '')) setDone(undefined);
   };
   const refused = trouble ?? answer.trouble;
   return (
@@ -197,11 +210,11 @@ function Apply({ id, answer, again }: ColumnProps) {
             Apply…
           </button>
         )}
-        {!canApply && <span class="faint">needs --apply; shown without the files that it changes</span>}
+        {!canApply && <span class="faint">{words.stages?.noApply}</span>}
       </div>
       {isAsking && (
         <Confirm
-          title={`Apply what ${escaped(answer.modelId)} proposes?`}
+          title={`Apply what ${escapedHtml(answer.modelId)} proposes?`}
           yes="Apply"
           onYes={apply}
           onClose={() => setAsking(false)}
@@ -214,7 +227,7 @@ function Apply({ id, answer, again }: ColumnProps) {
               </li>
             ))}
           </ul>
-          <p class="dim">All of them are written, or none. It can be taken back.</p>
+          <p class="dim">{words.stages?.applies}</p>
         </Confirm>
       )}
     </div>

@@ -6,13 +6,13 @@ import { Failed, Nothing } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
-import { FanOut } from './fan-out.tsx';
+import { FanOutPage } from './fan-out.tsx';
 
 const POLL_MS = 3_000;
 
 /** Fan-outs: the list, or one of them. */
 export function FanOuts({ id }: { readonly id: string }) {
-  return id === '' ? <List /> : <FanOut key={id} id={id} />;
+  return id === '' ? <List /> : <FanOutPage key={id} id={id} />;
 }
 
 function List() {

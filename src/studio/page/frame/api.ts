@@ -11,23 +11,23 @@ export interface Trouble {
 }
 
 /** What a request gave: a value, or why there is none. */
-export type Answered<T> =
+export type ApiAnswer<T> =
   | { readonly value: T; readonly trouble?: undefined }
   | { readonly value?: undefined; readonly trouble: Trouble };
 
 /** Reads from the server. @param path below the page, without a slash at its beginning: `runs?limit=50` */
-export function get<T>(path: string, signal?: AbortSignal): Promise<Answered<T>> {
+export function get<T>(path: string, signal?: AbortSignal): Promise<ApiAnswer<T>> {
   return request(path, { headers: ownHeaders(), signal: signal ?? null });
 }
 
 /** Sends a change to the server. */
-export function post<T>(path: string, body: object): Promise<Answered<T>> {
+export function post<T>(path: string, body: object): Promise<ApiAnswer<T>> {
   const headers = { ...ownHeaders(), 'content-type': 'application/json' };
   return request(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
 /** Joins the parts of a path, each encoded. */
-export function pathOf(...parts: readonly string[]): string {
+export function pathOfApi(...parts: readonly string[]): string {
   return parts.map(encoded).join('/');
 }
 
@@ -39,7 +39,7 @@ export function encoded(part: string): string {
 /** Why there is no answer at all. */
 export const offline: Trouble = { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
 
-async function request<T>(path: string, init: RequestInit): Promise<Answered<T>> {
+async function request<T>(path: string, init: RequestInit): Promise<ApiAnswer<T>> {
   let answer: Response;
   try {
     answer = await fetch(path, init);

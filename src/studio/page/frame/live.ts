@@ -25,7 +25,7 @@ export function useCanWrite(): boolean {
 /** Why the store cannot be read, while it cannot. */
 export const storeTrouble = shared<{ readonly code: string; readonly message: string } | undefined>(undefined);
 /** Lines that have changed; a list takes them into its own rows. `isFirst`: they were there when the stream began, and are no news. */
-export const changes = news<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>();
+export const liveChanges = news<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>();
 /** The id of a run that is gone. */
 export const gone = news<string>();
 
@@ -45,7 +45,7 @@ let stop = new AbortController();
  * @param isWhole from the first event; else from the newest ones
  * @returns ends that
  */
-export function follow(runId: string, onEvent: (event: JournalEvent) => void, isWhole = false): () => void {
+export function followStudio(runId: string, onEvent: (event: JournalEvent) => void, isWhole = false): () => void {
   const own: Followed = { runId, after: undefined, isWhole, onEvent };
   followed = own;
   again();
@@ -175,7 +175,10 @@ let isToCount = false;
 let isNew = true;
 
 function passLines(lines: readonly RunLine[], isFirst: boolean): void {
-  changes.send({ lines, isFirst });
+  liveChanges.send({ lines, isFirst });
+  // The events of a run stop at its end: a run that was retried has others, which only another stream has.
+  const isOver = followed?.after?.endsWith('-end');
+  if (!isFirst && isOver && lines.some(({ runId }) => runId === followed?.runId)) again();
   // The first ones of a later stream may have changed while there was none.
   if (lines.length > 0 && !(isFirst && isNew)) void count();
   isNew = false;

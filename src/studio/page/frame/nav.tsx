@@ -82,7 +82,7 @@ export function LostBar() {
   if (state !== 'lost' || now - since < LOST_MS) return null;
   const what =
     trouble?.status === 401
-      ? 'The token of this page is not valid any more. Open the address that pawl studio printed.'
+      ? 'This token is not valid any more. Open the address that pawl studio printed.'
       : `${trouble?.message ?? 'The connection was closed.'} Since ${span(Math.max(0, now - since))}; the page connects again by itself.`;
   return (
     <div class="lost" role="alert">

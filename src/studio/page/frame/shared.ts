@@ -1,7 +1,7 @@
 // Values that several views show, and news that several views take.
 
 /** Something that happens more than once. */
-export interface News<T> {
+export interface SharedNews<T> {
   send(item: T): void;
   /** Runs a function for each item from now on. @returns ends that */
   follow(run: (item: T) => void): () => void;
@@ -11,11 +11,11 @@ export interface News<T> {
 export interface Shared<T> {
   readonly value: T;
   set(next: T): void;
-  follow: News<T>['follow'];
+  follow: SharedNews<T>['follow'];
 }
 
 /** Makes a channel of news. */
-export function news<T>(): News<T> {
+export function news<T>(): SharedNews<T> {
   const followers = new Set<(item: T) => void>();
   return {
     send: (item) => {

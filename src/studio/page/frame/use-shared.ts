@@ -1,6 +1,6 @@
 // Shared values and news in views.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { News, Shared } from './shared.ts';
+import type { Shared, SharedNews } from './shared.ts';
 
 /** Reads a shared value, and draws the view again once it is another. */
 export function useShared<T>(of: Shared<T>): T {
@@ -15,7 +15,7 @@ export function useShared<T>(of: Shared<T>): T {
 }
 
 /** Runs something for each item of news while the view is in the page. */
-export function useNews<T>({ follow }: Pick<News<T>, 'follow'>, run: (item: T) => void): void {
+export function useNews<T>({ follow }: Pick<SharedNews<T>, 'follow'>, run: (item: T) => void): void {
   const newest = useNewest(run);
   useLayoutEffect(() => follow((item) => newest.current(item)), [follow]);
 }

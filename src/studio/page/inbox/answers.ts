@@ -1,13 +1,13 @@
-import type { JournalEvent, JsonValue, ListedWait, RecordView } from '../../wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
+import type { JournalEvent, JsonValue, RecordView, WaitLine } from '../../wire.ts';
+import { pathOfApi, post, type Trouble } from '../frame/api.ts';
 import { shared } from '../frame/shared.ts';
 import { dropKept } from './kept.ts';
-import { afterEvent, afterRecord, answerIn, type Sent } from './stages.ts';
+import { afterRecord, answerIn, type StageAnswer, stageAfter } from './stages.ts';
 import { settledText } from './waits.ts';
 
 /** What a person decides. */
-export interface Decision {
-  readonly how: Sent['how'];
+export interface InboxDecision {
+  readonly how: StageAnswer['how'];
   readonly value?: JsonValue;
   readonly input?: JsonValue;
   readonly note?: string;
@@ -17,21 +17,22 @@ export interface Decision {
 }
 
 /** The answers of this tab, by their waits. */
-export const sent = shared<ReadonlyMap<string, Sent>>(new Map());
+export const sent = shared<ReadonlyMap<string, StageAnswer>>(new Map());
 
-function change(waitId: string, next: Sent): void {
+function change(waitId: string, next: StageAnswer): void {
   sent.set(new Map([...sent.value, [waitId, next]]));
 }
 
 /** Sends an answer. One that did not arrive may be sent again: it counts once. */
-export async function send(wait: ListedWait, decision: Decision): Promise<Sent> {
-  const own: Sent = { wait, how: decision.how, isSending: true, isStored: false };
+export async function sendAnswer(wait: WaitLine, decision: InboxDecision): Promise<StageAnswer> {
+  const { how, input } = decision;
+  const own: StageAnswer = { wait, how, input, isSending: true, isStored: false };
   change(wait.id, own);
-  const path = pathOf('runs', wait.runId, 'answers', wait.id);
+  const path = pathOfApi('runs', wait.runId, 'answers', wait.id);
   const answer = await post<{ readonly state: 'recorded' | 'sent' | 'pending' }>(path, decision);
   const now = { ...(sent.value.get(wait.id) ?? own), isSending: false };
   const { trouble, value } = answer;
-  const next: Sent = trouble
+  const next: StageAnswer = trouble
     ? { ...now, trouble: troubleText(trouble) }
     : {
         ...now,
@@ -60,12 +61,12 @@ function troubleText({ code, message, more }: Trouble): Pick<Trouble, 'code' | '
 /** Takes an event of the run of an answer. */
 export function seeEvent(waitId: string, event: JournalEvent, owner: string | undefined): void {
   const own = sent.value.get(waitId);
-  const next = own && afterEvent(own, event, owner);
+  const next = own && stageAfter(own, event, owner);
   if (next && next !== own) change(waitId, next);
 }
 
 /** Takes the record of the run of a wait. An answer in it that the run has not read is shown as one of this tab. */
-export function seeRecord(wait: ListedWait, record: RecordView): void {
+export function seeRecord(wait: WaitLine, record: RecordView): void {
   const own = sent.value.get(wait.id) ?? answerIn(wait, record);
   const next = own && afterRecord(own, record);
   if (next && next !== sent.value.get(wait.id)) change(wait.id, next);

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { AnswerView, JsonObject, ListedWait } from '../../wire.ts';
+import type { AnswerView, JsonObject, JsonValue, WaitLine } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { words } from '../frame/words.ts';
@@ -11,12 +11,15 @@ import { Copy, Mono } from '../parts/text.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
+import { refusalsIn } from './form-fields.ts';
 import { useKept } from './kept.ts';
-import { type Approval, personText, type Question, voteText } from './waits.ts';
+import { isGiven, type StageAnswer } from './stages.ts';
+import { type ApprovalWait, personText, type QuestionWait, voteText } from './waits.ts';
 
 interface ApprovalProps extends PartsProps {
-  readonly wait: Approval;
-  readonly isDenied: boolean;
+  readonly wait: ApprovalWait;
+  /** The answer of this tab. */
+  readonly own: StageAnswer | undefined;
   /** Those that the store holds, or held. */
   readonly answers: readonly AnswerView[];
   /** Of the input, if Studio knows the tool. */
@@ -24,7 +27,7 @@ interface ApprovalProps extends PartsProps {
 }
 
 /** A call that a person approves, changes or denies. */
-export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
+export function ApprovalParts({ wait, own, answers, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
   const [note, setNote] = useKept(wait.id, 'note');
   const long = wait.long?.input;
   const [isSeen, setSeen] = useState(wait.input === undefined && !long);
@@ -40,29 +43,27 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
   useModEnter(box, () => {
     if (!canAnswer) return;
     if (isSeen || edit.isOn) approve();
-    else say('Read the input to its end first');
+    else say(words.stages?.toEnd ?? '');
   });
   const may = useShared(store)?.may.write === true;
-  // What a person put in place of it, as long as it is short enough to be shown.
-  const changed = answers.find(({ how, input }) => how === 'approve' && input)?.input;
+  const isDenied = isGiven(own) && own.how === 'deny';
+  const changed = changedInput(own, answers);
+  const { stages = {} } = words;
+  const plain = own?.call ? stages.ran : 'Exactly what will run';
   return (
     <>
-      {changed && <ExactInput title={words.stages?.changed ?? ''} value={changed.value} />}
+      {changed !== undefined && <ExactInput title={stages.changed ?? ''} value={changed} />}
       {edit.isOn && isOpen ? (
-        <Form {...edit} />
+        <Form {...edit} wrong={{ ...refusalsIn(edit.fields, own?.trouble?.message), ...edit.wrong }} />
       ) : (
         <ExactInput
-          title={
-            (changed || isDenied) && words.stages
-              ? `${words.stages[isDenied ? 'notRun' : 'unchanged']}`
-              : 'Exactly what will run'
-          }
+          title={`${isDenied ? stages.notRun : changed === undefined ? plain : stages.unchanged}`}
           value={wait.input}
           long={long}
           onLoad={() => load('input')}
           onSeen={() => setSeen(true)}
         >
-          {!changed && !isDenied && <Digest of={wait.digest} />}
+          {changed === undefined && !isDenied && <Digest of={wait.digest} />}
         </ExactInput>
       )}
       {(['modelInput', 'detail'] as const).map((part) => (
@@ -72,7 +73,7 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
       {isOpen && may && (
         <>
           <section>
-            <Reason label="Note to the model (it reads it, quoted as yours)" text={note} onType={setNote} />
+            <Reason label={stages.note ?? ''} text={note} onType={setNote} />
           </section>
           <Buttons
             canAnswer={canAnswer}
@@ -93,6 +94,12 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
       )}
     </>
   );
+}
+
+/** What a person put in place of the input, as long as it is short enough to be shown. */
+function changedInput(own: StageAnswer | undefined, answers: readonly AnswerView[]): JsonValue | undefined {
+  const sent = own?.trouble ? undefined : own?.input;
+  return sent ?? answers.find(({ how, input }) => how === 'approve' && input)?.input?.value;
 }
 
 interface FactProps extends Pick<ApprovalProps, 'wait' | 'load'> {
@@ -136,14 +143,14 @@ function Buttons({ canAnswer, isEditable, isEditing, onApprove, onEdit, onDeny }
 function Digest({ of }: { readonly of: string }) {
   return (
     <p class="faint digest">
-      Digest <Mono text={`${of.slice(0, 4)}·${of.slice(4, 8)}`} />. Another input than this one would be asked again,
-      never run. <Copy text={of} name="Copy digest" />
+      Digest <Mono text={`${of.slice(0, 4)}·${of.slice(4, 8)}`} />
+      {words.stages?.digest} <Copy text={of} name="Copy digest" />
     </p>
   );
 }
 
 /** Who has given which vote, where others must give theirs. */
-export function Votes({ wait: { quorum = 1, votes = [] } }: { readonly wait: Approval | Question }) {
+export function Votes({ wait: { quorum = 1, votes = [] } }: { readonly wait: ApprovalWait | QuestionWait }) {
   return (
     <section>
       <h2>{`Needs ${quorum} persons · ${votes.length} given`}</h2>
@@ -160,7 +167,7 @@ export function Votes({ wait: { quorum = 1, votes = [] } }: { readonly wait: App
 }
 
 interface DenyProps {
-  readonly wait: ListedWait;
+  readonly wait: WaitLine;
   onYes(reason: string): void;
   onClose(): void;
 }
@@ -172,7 +179,7 @@ function Deny({ wait, onYes, onClose }: DenyProps) {
       <p>
         <Mono text={wait.tool ?? ''} /> of run <Mono text={wait.runId} /> will not run.
       </p>
-      <Reason label="Why? The model reads it" text={reason} onType={setReason} />
+      <Reason label={words.stages?.why ?? ''} text={reason} onType={setReason} />
     </Confirm>
   );
 }

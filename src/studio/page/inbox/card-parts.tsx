@@ -2,7 +2,7 @@ import type { WaitPart } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
-import type { Decision } from './answers.ts';
+import type { InboxDecision } from './answers.ts';
 import { personText } from './waits.ts';
 
 /** As whom the answer is recorded. */
@@ -25,7 +25,7 @@ export function ModEnter() {
 export interface PartsProps {
   readonly canAnswer: boolean;
   readonly isOpen: boolean;
-  give(decision: Decision): Promise<void>;
+  give(decision: InboxDecision): Promise<void>;
   /** Loads a part of the wait that is long. */
   load(part: WaitPart): void;
   readonly box: { readonly current: HTMLElement | null };

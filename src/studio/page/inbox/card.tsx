@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import type { AnswerView, ListedWait, RecordView } from '../../wire.ts';
+import type { AnswerView, RecordView, WaitLine } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
@@ -10,17 +10,17 @@ import { Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Copy, Mono } from '../parts/text.tsx';
-import { type Decision, forget, send, sent } from './answers.ts';
+import { forget, type InboxDecision, sendAnswer, sent } from './answers.ts';
 import { ApprovalParts } from './approval.tsx';
 import { As } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
-import { headOf, isGiven, type Sent, stagesOf } from './stages.ts';
-import { digestOf, fullerWait, resultOfExpiry, settledText, titleOf, votesOf, when, whereOf } from './waits.ts';
+import { headOfStage, isGiven, type StageAnswer, stagesOfAnswers } from './stages.ts';
+import { digestOf, fullerWait, resultOfExpiry, settledText, titleOf, votesShownOf, when, whereOf } from './waits.ts';
 import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
-  readonly wait: ListedWait;
+  readonly wait: WaitLine;
   /** The record of its run, once it was read. */
   readonly record: RecordView | undefined;
   /** Why it is not open any more. */
@@ -44,13 +44,19 @@ export function Card(props: CardProps) {
   const { by } = useShared(store) ?? {};
   const [title, text] = words.effects?.[effect.current ?? ''] ?? [];
   const [own] = [useShared(sent).get(wait.id)].filter(isGiven);
+  // The run may still refuse it: the card offers another answer.
+  const stored = votesShownOf(wait) === '' ? record?.answers?.[wait.id]?.[0] : undefined;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: Mod+Enter answers only while the card has the focus
     <article ref={box} class="card" aria-labelledby="ask" tabIndex={0}>
       <header>
         <Where wait={wait} />
-        <h1 id="ask">{own ? headOf(own, by) : titleOf(wait)}</h1>
-        <Since wait={wait} agent={record?.line.agentName || wait.agentId} isGiven={own !== undefined} />
+        <h1 id="ask">{own ? headOfStage(own, by) : (settledText(stored) ?? titleOf(wait))}</h1>
+        <Since
+          wait={wait}
+          agent={record?.line.agentName || wait.agentId}
+          isGiven={own !== undefined || stored !== undefined}
+        />
         {record && record.line.prompt !== '' && <div class="dim">Prompt: {record.line.prompt}</div>}
       </header>
       {wait.kind === 'approval' && title !== undefined && own?.how !== 'deny' && (
@@ -66,7 +72,7 @@ export function Card(props: CardProps) {
   );
 }
 
-function Where({ wait }: { readonly wait: ListedWait }) {
+function Where({ wait }: { readonly wait: WaitLine }) {
   const [root = '', ...below] = whereOf(wait);
   const [tool] = wait.tool === undefined ? [] : below.splice(-1);
   return (
@@ -90,7 +96,7 @@ function Where({ wait }: { readonly wait: ListedWait }) {
 }
 
 interface SinceProps {
-  readonly wait: ListedWait;
+  readonly wait: WaitLine;
   readonly agent: string;
   /** It is answered: its time does not matter any more. */
   readonly isGiven: boolean;
@@ -129,14 +135,25 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
   const mayWrite = useShared(store)?.may.write === true;
   const isLost = own?.trouble?.code === 'ALREADY_ANSWERED';
   const isOpen = over === undefined && !own?.isStored && !own?.isSending && !isLost;
-  const give = async (decision: Decision) => {
-    if ((await send(shown, decision)).trouble) reload();
+  const give = async (decision: InboxDecision) => {
+    if ((await sendAnswer(shown, decision)).trouble) reload();
     box.current?.focus();
+  };
+  const again = () => {
+    forget(wait.id);
+    reload();
   };
   const canAnswer = useCanWrite() && isOpen && !isLate(wait, now);
   const parts = { canAnswer, isOpen, give, load, box };
   return (
     <>
+      {own?.trouble && <Failed trouble={own.trouble} again={isLost ? undefined : again} />}
+      {first && isOpen && (
+        <section role="status">
+          {votesShownOf(wait) === '' ? words.stages?.unread : `${settledText(first)}. ${words.stages?.vote}`}
+          <Resume of={record?.resume} />
+        </section>
+      )}
       {(['prompt', 'question'] as const).map(
         (part) =>
           shown.long?.[part] && (
@@ -151,25 +168,12 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
       )}
       {trouble && <Failed trouble={trouble} />}
       {wait.kind === 'approval' && (
-        <ApprovalParts
-          {...parts}
-          wait={wait}
-          isDenied={isGiven(own) && own.how === 'deny'}
-          answers={seen.current}
-          schema={record?.forms?.[wait.id]}
-        />
+        <ApprovalParts {...parts} wait={wait} own={own} answers={seen.current} schema={record?.forms?.[wait.id]} />
       )}
       {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} />}
       {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
       {wait.kind === 'retry' && <Failed trouble={wait.error} />}
-      {first && isOpen && (
-        <section role="status">
-          {settledText(first)}
-          {votesOf(wait) === '' ? words.stages?.unread : `. ${words.stages?.vote}`}
-        </section>
-      )}
       {own && <Stages own={own} resume={record?.resume} />}
-      {own?.trouble && <Failed trouble={own.trouble} again={isLost ? undefined : () => again(wait.id, reload)} />}
       {over !== undefined && !own?.isStored && <section role="status">{over}</section>}
       {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && mayWrite && (
         <footer>
@@ -184,13 +188,8 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
   );
 }
 
-function again(waitId: string, reload: () => void): void {
-  forget(waitId);
-  reload();
-}
-
 /** Says why there is no button. */
-function Closed({ wait }: { readonly wait: ListedWait }) {
+function Closed({ wait }: { readonly wait: WaitLine }) {
   const isAfter = isLate(wait, useNow());
   if (useShared(store)?.may.write === false) return <footer class="faint">{words.stages?.reader}</footer>;
   if (isAfter && wait.kind !== 'timer' && wait.kind !== 'retry')
@@ -203,12 +202,12 @@ function Closed({ wait }: { readonly wait: ListedWait }) {
   return null;
 }
 
-function isLate({ dueAt = Number.POSITIVE_INFINITY }: ListedWait, at: number): boolean {
+function isLate({ dueAt = Number.POSITIVE_INFINITY }: WaitLine, at: number): boolean {
   return dueAt <= at;
 }
 
 interface StagesProps {
-  readonly own: Sent;
+  readonly own: StageAnswer;
   readonly resume: RecordView['resume'];
 }
 
@@ -217,26 +216,32 @@ function Stages({ own, resume }: StagesProps) {
   return (
     <section aria-live="polite">
       <ul class="done-steps">
-        {stagesOf(own).map(({ text, isDone }) => (
+        {stagesOfAnswers(own).map(({ text, isDone }) => (
           <li key={text} class={isDone ? '' : 'todo'}>
             <Glyph state={isDone ? 'ok' : 'wait'} />
             <span>{text}</span>
           </li>
         ))}
       </ul>
-      {own.takenBy === undefined && resume && (
-        <div class="next">
-          {resume.text}
-          {resume.command !== undefined && (
-            <pre>
-              {resume.command} <Copy text={resume.command} />
-            </pre>
-          )}
-        </div>
-      )}
+      {own.takenBy === undefined && <Resume of={resume} />}
       <a class="btn" href={addressOf('run', own.wait.runId)}>
         Open the run
       </a>
     </section>
+  );
+}
+
+/** What takes up the run. */
+function Resume({ of }: { readonly of: RecordView['resume'] }) {
+  if (!of) return null;
+  return (
+    <div class="next">
+      {of.text}
+      {of.command !== undefined && (
+        <pre>
+          {of.command} <Copy text={of.command} />
+        </pre>
+      )}
+    </div>
   );
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JsonValue, LongPart } from '../../wire.ts';
 import { size, whole } from '../parts/amounts.ts';
 import { Copy } from '../parts/text.tsx';
-import { jsonText } from './form-fields.ts';
+import { jsonOfField } from './form-fields.ts';
 
 /** Of a longer text the page shows this much at first, and says so. */
 const SHOWN = 16_384;
@@ -34,7 +34,7 @@ function Exact({ title, value, long, onLoad, onSeen, children }: ExactProps) {
   const [isJson, setJson] = useState(!isObject);
   const box = useRef<HTMLElement>(null);
   useSeen(box, onSeen);
-  const json = long?.text ?? jsonText(value);
+  const json = long?.text ?? jsonOfField(value);
   return (
     <section ref={box}>
       <div class="sec">
@@ -60,7 +60,7 @@ function Exact({ title, value, long, onLoad, onSeen, children }: ExactProps) {
             key={name}
             name={name}
             kind={typeof each === 'string' ? 'text' : Array.isArray(each) ? 'list' : typeof each}
-            text={typeof each === 'string' ? each : jsonText(each)}
+            text={typeof each === 'string' ? each : jsonOfField(each)}
           />
         ))
       )}

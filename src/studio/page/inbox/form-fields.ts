@@ -1,5 +1,6 @@
 // A form from a JSON schema, or from the value that it changes: pure.
 import type { JsonObject, JsonValue } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 
 /** One field of a form. */
 export interface FormField {
@@ -53,11 +54,11 @@ function objectIn(value: JsonValue | undefined): JsonObject | undefined {
 }
 
 /** JSON as a person reads it. */
-export function jsonText(value: JsonValue | undefined): string {
+export function jsonOfField(value: JsonValue | undefined): string {
   try {
     return value === undefined ? '' : JSON.stringify(value, null, 2);
   } catch {
-    return 'It is nested too deep to be shown.';
+    return 'It is too deep.';
   }
 }
 
@@ -66,7 +67,7 @@ export function typedOf(fields: readonly FormField[], value: JsonValue | undefin
   return Object.fromEntries(
     fields.map(({ name, kind }) => {
       const own = name === '' ? value : objectIn(value)?.[name];
-      return [name, kind === 'text' && typeof own === 'string' ? own : jsonText(own)];
+      return [name, kind === 'text' && typeof own === 'string' ? own : jsonOfField(own)];
     }),
   );
 }
@@ -103,7 +104,7 @@ function readField(
   wasThere: boolean,
 ): { readonly value?: JsonValue; readonly wrong?: string } {
   if (kind === 'text') return text === '' && !isRequired && !wasThere ? {} : { value: text };
-  if (text.trim() === '') return isRequired ? { wrong: 'It needs a value.' } : {};
+  if (text.trim() === '') return isRequired ? wrongOf('value') : {};
   try {
     const value = JSON.parse(text) as JsonValue;
     const isFit = {
@@ -111,18 +112,23 @@ function readField(
       integer: Number.isInteger(value),
       choice: isOneOf(choices, text),
     };
-    return isFit[kind as keyof typeof isFit] === false ? { wrong: needs[kind] ?? '' } : { value };
+    return isFit[kind as keyof typeof isFit] === false ? wrongOf(kind) : { value };
   } catch {
-    return { wrong: needs[kind] ?? 'It is not valid JSON.' };
+    return wrongOf(kind);
   }
 }
 
-const needs: { readonly [kind: string]: string } = {
-  number: 'It needs a number.',
-  integer: 'It needs a whole number.',
-  choice: 'It needs one of the choices.',
-};
+/** What a refusal of the server says of each field: it names the paths of its problems. */
+export function refusalsIn(fields: readonly FormField[], message = ''): Typed {
+  const said = message.slice(message.indexOf(': ') + 2).split('; ');
+  const wrong = fields.map(({ name }) => [name, said.find((text) => text.split(/[:.[]/)[0] === name)] as const);
+  return Object.fromEntries(wrong.filter((each): each is [string, string] => each[1] !== undefined));
+}
+
+function wrongOf(kind: string): { readonly wrong: string } {
+  return { wrong: words.needs?.[kind] ?? '' };
+}
 
 function isOneOf(choices: readonly JsonValue[], text: string): boolean {
-  return choices.some((choice) => jsonText(choice) === text);
+  return choices.some((choice) => jsonOfField(choice) === text);
 }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../wire.ts';
-import { type FormField, fieldsOf, filledOf, jsonText, type Typed, typedOf } from './form-fields.ts';
+import { type FormField, fieldsOf, filledOf, jsonOfField, type Typed, typedOf } from './form-fields.ts';
 import { useKept } from './kept.ts';
 
 interface FormProps {
@@ -58,7 +58,7 @@ function Control({ id, field: { kind, choices, isRequired }, text, isWrong, onTy
     onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) => onType(currentTarget.value),
   };
   if (kind === 'flag' || kind === 'choice') {
-    const all = (kind === 'flag' ? [true, false] : choices).map((choice) => [jsonText(choice), choice] as const);
+    const all = (kind === 'flag' ? [true, false] : choices).map((choice) => [jsonOfField(choice), choice] as const);
     return (
       <select {...own}>
         {(!isRequired || text === '') && <option value="">—</option>}

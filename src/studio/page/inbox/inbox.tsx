@@ -1,8 +1,9 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { ListedWait } from '../../wire.ts';
+import type { WaitLine } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
 import { addressOf, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { age } from '../parts/amounts.ts';
 import { Failed, Nothing } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
@@ -12,7 +13,7 @@ import { sent } from './answers.ts';
 import { Card } from './card.tsx';
 import { isGiven } from './stages.ts';
 import { useWaitFacts, useWaits, type WaitList } from './wait-list.ts';
-import { digestOf, dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows, whereOf } from './waits.ts';
+import { digestOf, dueOfWait, needsPerson, titleOf, votesShownOf, type WaitRow, waitRows, whereOf } from './waits.ts';
 
 /** All that waits for a person. @param props.picked the wait that is open, by its id */
 export function Inbox({ picked }: { readonly picked: string }) {
@@ -20,8 +21,8 @@ export function Inbox({ picked }: { readonly picked: string }) {
   const isSmall = matchMedia('(max-width: 760px)').matches;
   const answers = useShared(sent);
   const given = [...answers.values()].filter(isGiven);
-  const isOwn = ({ id }: ListedWait) => given.some(({ wait }) => wait.id === id);
-  const isAnswered = (wait: ListedWait) => wait.isAnswered || isOwn(wait);
+  const isOwn = ({ id }: WaitLine) => given.some(({ wait }) => wait.id === id);
+  const isAnswered = (wait: WaitLine) => wait.isAnswered || isOwn(wait);
   // An answered wait stays here when the server has it no more: its card has the way to the run.
   const waits = [...list.waits.filter((wait) => !isOwn(wait)), ...given.map(({ wait }) => wait)];
   const rows = waitRows(waits, isAnswered);
@@ -57,7 +58,7 @@ export function Inbox({ picked }: { readonly picked: string }) {
 interface HeadProps {
   readonly list: WaitList;
   /** Those that are not answered. */
-  readonly open: readonly ListedWait[];
+  readonly open: readonly WaitLine[];
   readonly isPicked: boolean;
 }
 
@@ -121,8 +122,8 @@ function List({ list, rows, at }: ListProps) {
   );
 }
 
-function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolean }) {
-  const votes = votesOf(wait);
+function Line({ wait, isAt }: { readonly wait: WaitLine; readonly isAt: boolean }) {
+  const votes = votesShownOf(wait);
   const own = useShared(sent).get(wait.id);
   const isSent = isGiven(own) || wait.isAnswered;
   const isDenied = (isGiven(own) ? [own] : (wait.answers ?? [])).some(({ how }) => how === 'deny');
@@ -133,7 +134,7 @@ function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolea
       <b class="cut1">{titleOf(wait)}</b>
       <small>{age(now - wait.createdAt)}</small>
       <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter(Boolean).join(' · ')}</small>
-      <small>{isSent ? (isDenied ? 'denied' : 'answered') : dueOf(wait, now)}</small>
+      <small>{isSent ? (isDenied ? 'denied' : 'answered') : dueOfWait(wait, now)}</small>
     </a>
   );
 }
@@ -146,14 +147,19 @@ interface PickedProps {
 /** The wait that is open. It stays as it was shown, also when the list has lost it. */
 function Picked({ waitId, list }: PickedProps) {
   const [wait, setWait] = useState(sent.value.get(waitId)?.wait);
-  const [other, setOther] = useState<ListedWait>();
+  const [other, setOther] = useState<WaitLine>();
   useLayoutEffect(() => {
     const found = list.newest.find(({ id }) => id === waitId);
     // Another input than the one on the card: it is not put under the reader's pointer.
     if (found && wait && digestOf(found) !== digestOf(wait)) setOther(found);
     else if (found) setWait(found);
   }, [list.newest]);
-  if (!wait) return list.isLoaded ? <Gone /> : <div />;
+  if (!wait)
+    return (
+      <section class="scroll" aria-label="Request">
+        {list.isLoaded && <Nothing of="gone" />}
+      </section>
+    );
   const take = () => {
     setWait(other);
     setOther(undefined);
@@ -163,7 +169,7 @@ function Picked({ waitId, list }: PickedProps) {
     <section class="scroll" aria-label="Request">
       {other && (
         <button type="button" class="fresh" onClick={take}>
-          A person changed the input: show it
+          {words.stages?.newInput}
         </button>
       )}
       <Shown wait={wait} isListed={isListed} isChanged={other !== undefined} list={list} />
@@ -171,16 +177,8 @@ function Picked({ waitId, list }: PickedProps) {
   );
 }
 
-function Gone() {
-  return (
-    <section class="scroll" aria-label="Request">
-      <Nothing of="gone" />
-    </section>
-  );
-}
-
 interface ShownProps {
-  readonly wait: ListedWait;
+  readonly wait: WaitLine;
   readonly isListed: boolean;
   readonly isChanged: boolean;
   readonly list: WaitList;
@@ -188,23 +186,22 @@ interface ShownProps {
 
 function Shown({ wait, isListed, isChanged, list }: ShownProps) {
   const { record, over } = useWaitFacts(wait, isListed);
-  const next = list.newest.find(
-    ({ runId, callId, id }) => runId === wait.runId && callId === wait.callId && id !== wait.id,
+  const answers = useShared(sent);
+  // What asks again; else, once this one is answered, what needs a person next.
+  const again = list.newest.find(
+    ({ runId, callId, id }) => !isListed && runId === wait.runId && callId === wait.callId && id !== wait.id,
   );
+  const isNext = (each: WaitLine) => needsPerson(each) && !each.isAnswered && !answers.has(each.id);
+  const next = again ?? (isGiven(answers.get(wait.id)) ? list.newest.find(isNext) : undefined);
   const ended = isListed ? undefined : over;
   return (
     <>
-      {next && !isListed && (
+      {next && (
         <a class="fresh" href={addressOf('inbox', next.id)}>
-          It asks again: show it
+          {words.stages?.[again ? 'asksAgain' : 'nextOne']}
         </a>
       )}
-      <Card
-        wait={wait}
-        record={record}
-        over={isChanged ? 'The input is another one by now.' : ended}
-        reload={list.load}
-      />
+      <Card wait={wait} record={record} over={isChanged ? words.stages?.another : ended} reload={list.load} />
     </>
   );
 }

@@ -1,14 +1,22 @@
 import type { JsonValue } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { Votes } from './approval.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
-import type { Question } from './waits.ts';
+import type { QuestionWait } from './waits.ts';
 
 /** A question, and its answer: an option, a form, or a text. */
-export function QuestionParts({ wait, canAnswer, isOpen, give, load, box }: PartsProps & { readonly wait: Question }) {
+export function QuestionParts({
+  wait,
+  canAnswer,
+  isOpen,
+  give,
+  load,
+  box,
+}: PartsProps & { readonly wait: QuestionWait }) {
   const { options, schema } = wait;
   const choices = options?.length ? { enum: options } : undefined;
   const form = useForm([wait.id, 'answer'], undefined, choices ?? schema ?? { type: 'string' });
@@ -81,7 +89,7 @@ export function EventParts({ name, eventKey }: { readonly name: string; readonly
   const key = JSON.stringify(eventKey);
   return (
     <section>
-      <span class="faint">It ends when your code sends the event:</span>
+      <span class="faint">{words.stages?.signals}</span>
       <pre>{`await executor.signal(${JSON.stringify(name)}, value, { key: ${key}, id })`}</pre>
     </section>
   );

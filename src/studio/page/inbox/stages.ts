@@ -1,13 +1,15 @@
 // How far an answer has come: a stage is shown once something proves it. Pure.
-import type { JournalEvent, ListedWait, RecordView } from '../../wire.ts';
+import type { JournalEvent, JsonValue, RecordView, WaitLine } from '../../wire.ts';
 import { words } from '../frame/words.ts';
-import { endWord, personText, settledIn, settledText, votesOf } from './waits.ts';
+import { endWord, personText, settledIn, settledText, votesShownOf } from './waits.ts';
 
 /** An answer of this tab. */
-export interface Sent {
+export interface StageAnswer {
   /** The wait as it was shown. */
-  readonly wait: ListedWait;
+  readonly wait: WaitLine;
   readonly how: 'approve' | 'deny' | 'answer' | 'wake';
+  /** The input as the person changed it. */
+  readonly input?: JsonValue | undefined;
   readonly isSending: boolean;
   readonly isStored: boolean;
   /** The process that takes up the run may refuse it. */
@@ -23,7 +25,7 @@ export interface Sent {
 }
 
 /** What an event proves of an answer. @param owner the process that the events before it named */
-export function afterEvent(own: Sent, event: JournalEvent, owner = ''): Sent {
+export function stageAfter(own: StageAnswer, event: JournalEvent, owner = ''): StageAnswer {
   const { wait } = own;
   // A wait that was asked again is not in the record any more: it looks as if the answer was taken.
   const isRefused = event.type === 'wait.refused' && (own.takenBy === undefined || event.code === 'WAIT_GONE');
@@ -41,7 +43,7 @@ export function afterEvent(own: Sent, event: JournalEvent, owner = ''): Sent {
 }
 
 /** What the record proves of an answer. */
-export function afterRecord(own: Sent, { waits, record, owner, line }: RecordView): Sent {
+export function afterRecord(own: StageAnswer, { waits, record, owner, line }: RecordView): StageAnswer {
   const { wait } = own;
   const open = waits.find(({ id }) => id === wait.id);
   if (open?.kind === 'approval' && wait.kind === 'approval' && open.votes.length > wait.votes.length)
@@ -60,9 +62,9 @@ export function afterRecord(own: Sent, { waits, record, owner, line }: RecordVie
 }
 
 /** The answer that will end a wait: it is stored, and its run has not read it. Of several persons it is one vote. */
-export function answerIn(wait: ListedWait, { answers }: RecordView): Sent | undefined {
+export function answerIn(wait: WaitLine, { answers }: RecordView): StageAnswer | undefined {
   const given = answers?.[wait.id]?.find(({ isLast }) => isLast);
-  if (!given || votesOf(wait) !== '') return undefined;
+  if (!given || votesShownOf(wait) !== '') return undefined;
   return { wait, how: given.how, by: given.by, isSending: false, isStored: true };
 }
 
@@ -70,7 +72,7 @@ export function answerIn(wait: ListedWait, { answers }: RecordView): Sent | unde
  * Where the call of a wait is. A step ends once each of its calls has a result; whether that is an error, or says that the outcome is
  * unknown, is in the transcript.
  */
-function callStateIn(record: RecordView['record'], wait: ListedWait, steps: number): Sent['call'] {
+function callStateIn(record: RecordView['record'], wait: WaitLine, steps: number): StageAnswer['call'] {
   const call = record?.openStep?.calls.find(({ callId }) => callId === wait.callId);
   if (call?.state === 'started') return 'started';
   return call?.state === 'done' || (!call && steps >= wait.step) ? 'recorded' : undefined;
@@ -83,7 +85,7 @@ interface Stage {
 }
 
 /** The stages of an answer, those that are true first. */
-export function stagesOf(own: Sent): readonly Stage[] {
+export function stagesOfAnswers(own: StageAnswer): readonly Stage[] {
   const { wait, how, isStored, isPending, takenBy, votes, call, trouble } = own;
   const { stages = {} } = words;
   const isTaken = takenBy !== undefined;
@@ -102,36 +104,36 @@ export function stagesOf(own: Sent): readonly Stage[] {
   return [...first, { text: `${isDone ? '' : 'Then: '}${lastText(own)}`, isDone }];
 }
 
-function lastText({ wait, how, call }: Sent): string {
+function lastText({ wait, how, call }: StageAnswer): string {
   const { stages = {} } = words;
   if (how === 'deny') return `${stages.denied}`;
   if (how === 'wake') return `${stages[wait.kind === 'retry' ? 'retried' : 'woken']}`;
   return `${toolOf(wait)}${stages[call && call !== 'started' ? call : how === 'answer' ? 'answered' : 'runs']}`;
 }
 
-function toolOf({ tool = 'the call' }: ListedWait): string {
+function toolOf({ tool = 'the call' }: WaitLine): string {
   return tool;
 }
 
 /** Returns whether nothing more will become true of an answer. */
-export function isOver(own: Sent): boolean {
+export function isStageOver(own: StageAnswer): boolean {
   if (own.trouble) return true;
-  return stagesOf(own).every(({ isDone }) => isDone) && own.call !== 'started';
+  return stagesOfAnswers(own).every(({ isDone }) => isDone) && own.call !== 'started';
 }
 
 /** Returns whether an answer is stored, and stands. */
-export function isGiven(own: Sent | undefined): own is Sent {
+export function isGiven(own: StageAnswer | undefined): own is StageAnswer {
   return own?.isStored === true && !own.trouble;
 }
 
 /** The head of an answered card: the answer, by whom, and what became of the call. @param by who answers in this tab */
-export function headOf(own: Sent, by: unknown): string {
+export function headOfStage(own: StageAnswer, by: unknown): string {
   const { wait, how, call } = own;
   const { stages = {} } = words;
   const what = { started: 'isRunning', failed: 'hasFailed', done: 'isDone', recorded: 'isRecorded' } as const;
   const now =
     toolOf(wait) +
     stages[how === 'deny' ? 'isDenied' : call ? what[call] : how === 'answer' ? 'isAsking' : 'isWaiting'];
-  const isAlone = votesOf(wait) === '';
+  const isAlone = votesShownOf(wait) === '';
   return `${endWord(how)} by ${personText(own.by ?? by) || 'you'}. ${isAlone ? now : stages.vote}`;
 }

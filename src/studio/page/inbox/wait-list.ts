@@ -1,10 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ListedWait, RecordView } from '../../wire.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
-import { changes, connection, follow, gone, store } from '../frame/live.ts';
+import type { RecordView, WaitLine } from '../../wire.ts';
+import { get, pathOfApi, type Trouble } from '../frame/api.ts';
+import { connection, followStudio, gone, liveChanges, store } from '../frame/live.ts';
 import { useNews, useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { seeEvent, seeRecord, sent } from './answers.ts';
-import { isOver } from './stages.ts';
+import { isStageOver } from './stages.ts';
 import { bySoonest, overText } from './waits.ts';
 
 /** Most waits that the page holds. */
@@ -15,14 +16,14 @@ const MAX_PAGES = 10;
 const GATHER_MS = 200;
 
 interface WaitPage {
-  readonly items: readonly ListedWait[];
+  readonly items: readonly WaitLine[];
   readonly next?: string;
 }
 
 interface Waits {
-  readonly waits: readonly ListedWait[];
+  readonly waits: readonly WaitLine[];
   /** The waits as they were read last, also while the list rests under the pointer. */
-  readonly newest: readonly ListedWait[];
+  readonly newest: readonly WaitLine[];
   readonly isLoaded: boolean;
   /** Whether the store has more waits than were read. */
   readonly isMore: boolean;
@@ -61,7 +62,7 @@ export function useWaits(): WaitList {
     clearTimeout(timer.current);
     timer.current = setTimeout(load, list.isLoaded ? GATHER_MS : 0);
   };
-  useNews(changes, loadSoon);
+  useNews(liveChanges, loadSoon);
   useNews(gone, loadSoon);
   useEffect(() => {
     if (state !== 'lost') loadSoon();
@@ -80,8 +81,8 @@ export function useWaits(): WaitList {
 
 async function readWaits(
   signal: AbortSignal,
-): Promise<{ readonly items: readonly ListedWait[]; readonly isMore: boolean; readonly trouble?: Trouble }> {
-  const all = new Map<string, ListedWait>();
+): Promise<{ readonly items: readonly WaitLine[]; readonly isMore: boolean; readonly trouble?: Trouble }> {
+  const all = new Map<string, WaitLine>();
   let next: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const query = next === undefined ? '' : `&after=${next}`;
@@ -108,18 +109,17 @@ const FIRST_LOOK_MS = 500;
 const MAX_LOOK_MS = 5_000;
 
 /** Follows the run of a wait: its record, and its events while an answer of this tab is on its way. */
-export function useWaitFacts(wait: ListedWait, isListed: boolean): WaitFacts {
+export function useWaitFacts(wait: WaitLine, isListed: boolean): WaitFacts {
   const { id, runId } = wait;
   const [record, setRecord] = useState<RecordView>();
   const [over, setOver] = useState<string>();
   const own = useShared(sent).get(id);
-  const isOnWay = own?.isStored === true && !isOver(own);
+  const isOnWay = own?.isStored === true && !isStageOver(own);
   const look = async (signal: AbortSignal) => {
-    const answer = await get<RecordView>(`${pathOf('runs', runId)}/record`, signal);
+    const answer = await get<RecordView>(`${pathOfApi('runs', runId)}/record`, signal);
     if (signal.aborted) return;
     if (answer.trouble) {
-      if (answer.trouble.status === 404)
-        setOver('The run is not there any more: it was erased, or its record deleted.');
+      if (answer.trouble.status === 404) setOver(words.stages?.erased);
       return;
     }
     setRecord(answer.value);
@@ -138,7 +138,7 @@ export function useWaitFacts(wait: ListedWait, isListed: boolean): WaitFacts {
     void lookOften(look, stop.signal);
     let owner: string | undefined;
     const unfollow = store.value?.parts.journal
-      ? follow(runId, (event) => {
+      ? followStudio(runId, (event) => {
           if ('owner' in event && event.owner !== undefined) owner = event.owner;
           seeEvent(id, event, owner);
         })

@@ -1,19 +1,19 @@
 // What the inbox says of each wait: pure, so that it is tested without a page.
-import type { ListedWait, OpenWait, RecordView } from '../../wire.ts';
+import type { OpenWait, RecordView, WaitLine } from '../../wire.ts';
 import { words } from '../frame/words.ts';
 import { clockTime, span } from '../parts/amounts.ts';
 
 /** A wait for a person to approve a call. */
-export type Approval = Extract<ListedWait, { readonly kind: 'approval' }>;
+export type ApprovalWait = Extract<WaitLine, { readonly kind: 'approval' }>;
 /** A wait for the answer of a person. */
-export type Question = Extract<ListedWait, { readonly kind: 'question' }>;
+export type QuestionWait = Extract<WaitLine, { readonly kind: 'question' }>;
 
 /** Returns a wait with the parts that the list had no room for, as far as the record of its run has them. */
-export function fullerWait(wait: ListedWait, record: RecordView | undefined): ListedWait {
+export function fullerWait(wait: WaitLine, record: RecordView | undefined): WaitLine {
   const known = record?.waits.find(({ id }) => id === wait.id);
   if (!wait.long || !known || digestOf(known) !== digestOf(wait)) return wait;
   const { long: _, ...short } = wait;
-  return { ...short, ...known } as ListedWait;
+  return { ...short, ...known } as WaitLine;
 }
 
 /** The input that an approval is for; '' for other waits. */
@@ -22,19 +22,19 @@ export function digestOf(wait: OpenWait): string {
 }
 
 /** Returns whether a wait ends only when a person acts. */
-export function needsPerson(wait: ListedWait): boolean {
+export function needsPerson(wait: WaitLine): boolean {
   return wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson);
 }
 
 /** A row of the list: the head of a group, or a wait. */
-export type WaitRow = { readonly group: string } | { readonly wait: ListedWait };
+export type WaitRow = { readonly group: string } | { readonly wait: WaitLine };
 
 /** The rows of the inbox: what needs a person first, in each group that which ends soonest. @param isGiven whether it is answered */
 export function waitRows(
-  waits: readonly ListedWait[],
-  isGiven: (wait: ListedWait) => boolean | undefined,
+  waits: readonly WaitLine[],
+  isGiven: (wait: WaitLine) => boolean | undefined,
 ): readonly WaitRow[] {
-  const groupOf = (wait: ListedWait) =>
+  const groupOf = (wait: WaitLine) =>
     isGiven(wait) ? 'Answered' : needsPerson(wait) ? 'Needs you' : 'Time and events';
   return ['Needs you', 'Answered', 'Time and events'].flatMap((group) => {
     const own = waits.filter((wait) => groupOf(wait) === group);
@@ -43,13 +43,13 @@ export function waitRows(
 }
 
 /** Compares two waits by their ends: that which ends first is first. */
-export function bySoonest(a: ListedWait, b: ListedWait): number {
+export function bySoonest(a: WaitLine, b: WaitLine): number {
   // Two without an end are NaN apart, which is none.
   return (a.dueAt ?? Infinity) - (b.dueAt ?? Infinity) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
 }
 
 /** What is asked, in one line. */
-export function titleOf(wait: ListedWait): string {
+export function titleOf(wait: WaitLine): string {
   switch (wait.kind) {
     case 'approval':
       return wait.prompt || `Run ${wait.tool ?? 'this call'}?`;
@@ -69,27 +69,27 @@ export function titleOf(wait: ListedWait): string {
 }
 
 /** The runs from the root to the wait, and its tool. */
-export function whereOf({ path, runId, tool }: ListedWait): readonly string[] {
+export function whereOf({ path, runId, tool }: WaitLine): readonly string[] {
   const [root = { runId }, ...below] = path;
   const names = below.map((step) => step.agentId ?? step.runId);
   return [root.runId, ...names, ...(tool === undefined ? [] : [tool])];
 }
 
 /** How many votes it needs and has; '' for one that needs a single person. */
-export function votesOf(wait: ListedWait): string {
+export function votesShownOf(wait: WaitLine): string {
   const { quorum = 1, votes = [] } = wait.kind === 'approval' || wait.kind === 'question' ? wait : {};
   return quorum > 1 ? `needs ${quorum}, ${votes.length} given` : '';
 }
 
 /** Who gave a vote, when, and which one: an approval, or an answer. */
-export function voteText(vote: (Approval['votes'] | NonNullable<Question['votes']>)[number]): string {
+export function voteText(vote: (ApprovalWait['votes'] | NonNullable<QuestionWait['votes']>)[number]): string {
   const { by, at } = vote;
   const what = 'value' in vote ? `answered ${JSON.stringify(vote.value)}` : 'approved';
   const note = 'note' in vote && vote.note ? `: ${vote.note}` : '';
   return `${personText(by)} ${what} at ${clockTime(at)}${note}`;
 }
 
-const ends: { readonly [kind in ListedWait['kind']]?: string } = {
+const ends: { readonly [kind in WaitLine['kind']]?: string } = {
   approval: 'expires in',
   question: 'expires in',
   event: 'gives up in',
@@ -97,7 +97,7 @@ const ends: { readonly [kind in ListedWait['kind']]?: string } = {
 };
 
 /** Its kind, and when it ends. */
-export function dueOf({ kind, dueAt }: ListedWait, now: number): string {
+export function dueOfWait({ kind, dueAt }: WaitLine, now: number): string {
   if (dueAt === undefined) return `${kind} · no time limit`;
   const left = dueAt - now;
   return left <= 0 ? `${kind} · its time is over` : `${kind} · ${ends[kind] ?? 'in'} ${coarse(left)}`;
@@ -117,7 +117,7 @@ export function when(at: number, now = Date.now()): string {
 }
 
 /** What becomes of a wait whose time is over, and the words of it that matter most. */
-export function resultOfExpiry(wait: ListedWait): readonly string[] {
+export function resultOfExpiry(wait: WaitLine): readonly string[] {
   return words.expiry?.[wait.kind === 'approval' ? wait.onExpiry : wait.kind] ?? [];
 }
 
@@ -130,11 +130,11 @@ export function endWord(how: string): string | undefined {
 /** How a wait ended, as a record or an error of the server has it: `Approved by ada at 12:04`. */
 export function settledText(settled: unknown): string | undefined {
   if (typeof settled !== 'object' || settled === null) return undefined;
-  const { how, by, at } = settled as { readonly how?: unknown; readonly by?: unknown; readonly at?: unknown };
+  const { how, by, at, note } = settled as { readonly [field: string]: unknown };
   const word = typeof how === 'string' ? endWord(how) : undefined;
   if (word === undefined) return undefined;
   const person = personText(by);
-  return `${word}${person === '' ? '' : ` by ${person}`}${typeof at === 'number' ? ` at ${when(at)}` : ''}`;
+  return `${word}${person === '' ? '' : ` by ${person}`}${typeof at === 'number' ? ` at ${when(at)}` : ''}${note ? `: ${note}` : ''}`;
 }
 
 /** The name of a person, else its id; '' for none. */
@@ -148,7 +148,7 @@ export function overText({ record, line, missing }: RecordView, waitId: string):
   const said = settledText(settledIn(record, waitId));
   if (said !== undefined) return `${said}.`;
   if (line.state === 'ok' || line.state === 'fail' || line.state === 'cut') return `The run has ended: ${line.where}.`;
-  return missing ?? 'The run does not wait for this any more.';
+  return missing ?? words.stages?.noWait ?? '';
 }
 
 /** How a wait ended, as the record of its run has it. */

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
-import type { JsonValue, ListedWait, ValuePage, WaitPart } from '../../wire.ts';
-import { type Answered, get, pathOf, type Trouble } from '../frame/api.ts';
+import type { JsonValue, ValuePage, WaitLine, WaitPart } from '../../wire.ts';
+import { type ApiAnswer, get, pathOfApi, type Trouble } from '../frame/api.ts';
+import { words } from '../frame/words.ts';
 
 type Parts = { readonly [part in WaitPart]?: JsonValue };
 
 /** A wait with the long parts that a person asked for. */
-export function useWhole<W extends ListedWait>(wait: W) {
+export function useWhole<W extends WaitLine>(wait: W) {
   const [loaded, setLoaded] = useState<Parts>({});
   const [trouble, setTrouble] = useState<Pick<Trouble, 'code' | 'message'>>();
   const load = async (part: WaitPart) => {
@@ -22,11 +23,11 @@ type Read =
   | { readonly trouble: Pick<Trouble, 'code' | 'message'> };
 
 /** Reads a part in pieces: one answer of a server is never long. */
-async function readPart({ runId, long }: ListedWait, part: WaitPart): Promise<Read> {
-  const path = `${pathOf('runs', runId, 'value')}?${long?.[part]?.at}&from=`;
+async function readPart({ runId, long }: WaitLine, part: WaitPart): Promise<Read> {
+  const path = `${pathOfApi('runs', runId, 'value')}?${long?.[part]?.at}&from=`;
   let text = '';
   for (let from: string | undefined = '0'; ; ) {
-    const answer: Answered<ValuePage> = await get(path + from);
+    const answer: ApiAnswer<ValuePage> = await get(path + from);
     if (answer.trouble) return answer;
     const { kind, ...page } = answer.value;
     text += page.text;
@@ -35,7 +36,7 @@ async function readPart({ runId, long }: ListedWait, part: WaitPart): Promise<Re
     try {
       return { value: kind === 'text' ? text : (JSON.parse(text) as JsonValue) };
     } catch {
-      return { trouble: { code: 'CHANGED', message: 'It has changed meanwhile: load it once more.' } };
+      return { trouble: { code: 'CHANGED', message: words.stages?.reload ?? '' } };
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { RunState } from '../../wire.ts';
 
 /** The word of each state; its shape has the same name in index.html. */
-export const words: { readonly [state in RunState]: string } = {
+export const glyphWords: { readonly [state in RunState]: string } = {
   you: 'needs you',
   run: 'running',
   wait: 'waiting',
@@ -32,7 +32,7 @@ export function Icon({ name }: { readonly name: string }) {
 }
 
 /** A state as shape, colour and word. */
-export function State({ state, word = words[state] }: { readonly state: RunState; readonly word?: string }) {
+export function State({ state, word = glyphWords[state] }: { readonly state: RunState; readonly word?: string }) {
   return (
     <span class={`state ${state}`}>
       <Glyph state={state} />

@@ -12,7 +12,7 @@ export function say(text: string): void {
 }
 
 /** Where it is said. */
-export function Said() {
+export function SaidAloud() {
   return (
     <div id="say" role="status" aria-live="polite">
       {useShared(said)}

@@ -12,7 +12,7 @@ export function fewWords(text: string): string {
 }
 
 /** An input in a few words: its only text, or its JSON. */
-export function wordsOf(input: JsonValue | undefined): string {
+export function fewWordsOf(input: JsonValue | undefined): string {
   if (typeof input === 'string') return fewWords(input);
   if (typeof input !== 'object' || input === null) return input === null || input === undefined ? '' : String(input);
   const values = Object.values(input);

@@ -1,6 +1,6 @@
 import type { CallView, MessageView, RecordView } from '../../wire.ts';
-import { fewWords, wordsOf } from './few-words.ts';
-import { emptyTimeline, endingOf, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
+import { fewWords, fewWordsOf } from './few-words.ts';
+import { emptyTimeline, endingOfTimeline, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
 
 /** Most messages of which a timeline without a journal is made: one page of the server. */
 const MESSAGES = 100;
@@ -22,14 +22,14 @@ export function timelineOfRecord({ record }: RecordView, messages: readonly Mess
       words: fewWords(turn.texts.map(({ text }) => text).join(' ')),
       calls: (turn.calls ?? []).map(({ callId, name, input }) => {
         const state = results.get(callId)?.isError ? 'failed' : 'done';
-        return { ...uncalled(callId, name), words: wordsOf(input.value), state, attempts: 1, end: { ms: 0 } };
+        return { ...uncalled(callId, name), words: fewWordsOf(input.value), state, attempts: 1, end: { ms: 0 } };
       }),
       isDone: true,
     }),
   );
   const { openStep, finishReason } = record;
   const last = steps.at(-1);
-  if (last) steps[steps.length - 1] = { ...last, ...endingOf(finishReason) };
+  if (last) steps[steps.length - 1] = { ...last, ...endingOfTimeline(finishReason) };
   if (openStep) steps.push({ ...untimed(openStep.step), calls: openStep.calls.map(openCall) });
   return { ...emptyTimeline, steps, resumes: record.attempts };
 }
@@ -45,7 +45,7 @@ function uncalled(callId: string, name: string): TimelineCall {
 const states = { planned: 'planned', allowed: 'planned', started: 'started', waiting: 'waits', done: 'done' } as const;
 
 function openCall({ callId, name, effect, state, attempt, input }: CallView): TimelineCall {
-  return { ...uncalled(callId, name), effect, words: wordsOf(input.value), state: states[state], attempts: attempt };
+  return { ...uncalled(callId, name), effect, words: fewWordsOf(input.value), state: states[state], attempts: attempt };
 }
 
 /** Adds what only the record says of the calls of the open step: the effect of one that has not begun. */

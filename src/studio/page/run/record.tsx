@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import type { RecordView } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 import { clockTime, size, span, whole } from '../parts/amounts.ts';
 import { State } from '../parts/glyph.tsx';
 import { type Pair, Pairs } from '../parts/lists.tsx';
-import { Mono, RunLink } from '../parts/text.tsx';
+import { Copy, Mono, RunLink } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import { Value } from './value.tsx';
 
@@ -22,6 +23,7 @@ export function Record({ view }: { readonly view: RecordView }) {
             owner && ['Owner', <Mono key="owner" text={owner.id} />],
             owner?.leaseUntil && ['Lease until', clockTime(owner.leaseUntil)],
             rootRunId !== runId && ['Root', <RunLink key="root" runId={rootRunId} />],
+            line.traceId && ['Trace', <CopiedId key="trace" text={line.traceId} />],
             result && ['Outcome', result.status],
             result?.error && ['Error', `${result.error.code}: ${result.error.message}`],
           ]}
@@ -50,11 +52,20 @@ export function Record({ view }: { readonly view: RecordView }) {
         </Part>
       )}
       {record?.raw && (
-        <Part title="JSON, without messages, inputs and images">
+        <Part title={words.stages?.withoutThem ?? ''}>
           <Value runId={runId} shown={record.raw} />
         </Part>
       )}
     </section>
+  );
+}
+
+/** An id for another tool. */
+function CopiedId({ text }: { readonly text: string }) {
+  return (
+    <>
+      <Mono text={text} /> <Copy text={text} />
+    </>
   );
 }
 
@@ -79,7 +90,7 @@ function ofRecord(record: NonNullable<RecordView['record']>): readonly Pair[] {
 
 function Commands({ of }: { readonly of: NonNullable<RecordView['record']>['commands'] }) {
   return (
-    <Part title="Commands that it has not read">
+    <Part title={words.stages?.unreadCommands ?? ''}>
       <ul class="plain">
         {placed(of).map(({ place, item: { kind, at, by } }) => (
           <li key={place}>

@@ -1,12 +1,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
-import { afterEvent, type ChartFacts, factsBefore, unseen } from '../chart/chart-model.ts';
+import type { JournalEvent, RecordedMessagesPage, RecordView } from '../../wire.ts';
+import { type ChartFacts, chartAfter, factsBefore, unseen } from '../chart/chart-model.ts';
 import { afterTransition, unmoved } from '../chart/machine-model.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
-import { changes, connection, follow, gone, storeRead } from '../frame/live.ts';
+import { get, pathOfApi, type Trouble } from '../frame/api.ts';
+import { connection, followStudio, gone, liveChanges, storeRead } from '../frame/live.ts';
 import { useNewest, useNews, useShared } from '../frame/use-shared.ts';
 import { lastMessages, timelineOfRecord } from './record-timeline.ts';
-import { emptyTimeline, shortened, type Timeline } from './timeline.ts';
+import { emptyTimeline, shortenedInput, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';
 
 /** Events are folded together at most this often, ms. */
@@ -22,7 +22,7 @@ const STEPS_LEFT = 300;
 const passing: ReadonlySet<string> = new Set(['model.delta', 'tool.input', 'tool.progress', 'step.started']);
 
 /** All that the view of a run knows of it. */
-export function useRun(runId: string) {
+export function useRunData(runId: string) {
   const [record, setRecord] = useState<RecordView>();
   const [trouble, setTrouble] = useState<Trouble>();
   const [timeline, setTimeline] = useState(emptyTimeline);
@@ -35,7 +35,7 @@ export function useRun(runId: string) {
   const reading = useReading(async () => {
     // An answer that was asked for before the run was erased does not bring it back.
     const wasGone = newest.current.isGone;
-    const answer = await get<RecordView>(pathOf('runs', runId, 'record'));
+    const answer = await get<RecordView>(pathOfApi('runs', runId, 'record'));
     const isMissing = answer.trouble?.status === 404;
     setTrouble(isMissing ? undefined : answer.trouble);
     if (isMissing) setGone(true);
@@ -57,8 +57,8 @@ export function useRun(runId: string) {
       timer = undefined;
       const events = waiting;
       waiting = [];
-      known = shortened(folded(known, events), MAX_STEPS[isWhole ? 'all' : 'newest'], STEPS_LEFT);
-      facts = events.reduce(afterEvent, facts ?? factsBefore(events[0], newest.current.record));
+      known = shortenedInput(folded(known, events), MAX_STEPS[isWhole ? 'all' : 'newest'], STEPS_LEFT);
+      facts = events.reduce(chartAfter, facts ?? factsBefore(events[0], newest.current.record));
       if (known.steps.length > 0) setBare(false);
       if (known.steps.length > 0 || !newest.current.isBare) setTimeline(known);
       setChart(facts);
@@ -70,7 +70,7 @@ export function useRun(runId: string) {
       waiting.push(event);
       timer ??= setTimeout(fold, known === emptyTimeline ? 0 : FOLD_MS);
     };
-    const end = follow(runId, take, isWhole);
+    const end = followStudio(runId, take, isWhole);
     return () => {
       end();
       clearTimeout(timer);
@@ -106,7 +106,7 @@ function useNewsOf(runId: string, change: () => void, leave: () => void): void {
   useEffect(() => {
     if (isLive) change();
   }, [isLive]);
-  useNews(changes, ({ lines }) => {
+  useNews(liveChanges, ({ lines }) => {
     if (lines.some((line) => line.runId === runId)) change();
   });
   useNews(gone, (id) => {
@@ -140,6 +140,6 @@ function useReading(read: () => Promise<void>): { soon(): void } {
 }
 
 async function withMessages(runId: string, view: RecordView): Promise<Timeline> {
-  const page = await get<MessagesPage>(`${pathOf('runs', runId, 'messages')}?${lastMessages(view)}`);
+  const page = await get<RecordedMessagesPage>(`${pathOfApi('runs', runId, 'messages')}?${lastMessages(view)}`);
   return timelineOfRecord(view, page.trouble ? [] : page.value.items);
 }

@@ -1,8 +1,8 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RecordView, VerdictText } from '../../wire.ts';
-import { RunActions, Unpark } from '../actions/run-actions.tsx';
+import { RunButtons, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
-import { factsOfRecord } from '../chart/chart-model.ts';
+import { chartFactsOf } from '../chart/chart-model.ts';
 import { Machine, MachineFactsView } from '../chart/machine.tsx';
 import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
@@ -17,12 +17,12 @@ import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
 import { Record } from './record.tsx';
 import { withEffects } from './record-timeline.ts';
-import { useRun } from './run-data.ts';
+import { useRunData } from './run-data.ts';
 import { Selected } from './selected.tsx';
 import type { Timeline } from './timeline.ts';
-import { nextRow, rowsOf, type TimelineRow } from './timeline-rows.ts';
+import { nextRow, rowsOfTimeline, type TimelineRow } from './timeline-rows.ts';
 import { TimelineView, workedNow } from './timeline-view.tsx';
-import { Transcript } from './transcript.tsx';
+import { TranscriptView } from './transcript.tsx';
 import { UsageTab } from './usage.tsx';
 
 const tabs = [
@@ -36,14 +36,14 @@ const tabs = [
 const OPEN_STEPS = 3;
 
 /** One run. */
-export function Run({ runId, part }: { readonly runId: string; readonly part: string }) {
-  const run = useRun(runId);
+export function RunPage({ runId, part }: { readonly runId: string; readonly part: string }) {
+  const run = useRunData(runId);
   // What was erased leaves the page as well.
   const view = run.isGone ? undefined : run.record;
   return (
     <>
       <Head runId={runId} view={view} />
-      {run.isGone && <p class="why bad">This run is not in the store: it was erased, or was never there.</p>}
+      {run.isGone && <p class="why at-bad">{words.stages?.erased}</p>}
       {run.trouble && <Failed trouble={run.trouble} again={run.again} />}
       {view && <Body {...{ runId, part, view, run }} />}
     </>
@@ -76,7 +76,7 @@ function Head({ runId, view }: { readonly runId: string; readonly view: RecordVi
         </span>
       )}
       <span class={line ? 'grow only-s' : 'grow'} />
-      {view && <RunActions record={view} />}
+      {view && <RunButtons record={view} />}
     </header>
   );
 }
@@ -85,7 +85,7 @@ interface BodyProps {
   readonly runId: string;
   readonly part: string;
   readonly view: RecordView;
-  readonly run: ReturnType<typeof useRun>;
+  readonly run: ReturnType<typeof useRunData>;
 }
 
 function Body({ runId, part: asked, view, run }: BodyProps) {
@@ -103,7 +103,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
     <Machine {...machine} {...(part === 'chart' ? {} : fold)} />
   ) : (
     <Chart
-      facts={hasJournal && timeline.begin > 0 ? run.chart : factsOfRecord(view)}
+      facts={hasJournal && timeline.begin > 0 ? run.chart : chartFactsOf(view)}
       state={view.line.state}
       phases={view.record?.phases}
       isAsSaved={!hasJournal}
@@ -130,7 +130,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
           />
           {part === '' && !hasJournal && <p class="pad faint">{words.noJournal}</p>}
           {part === '' && <TimelineTab {...{ view, timeline, selection, hasJournal }} />}
-          {part === 'transcript' && <Transcript key={view.record?.messages} view={view} />}
+          {part === 'transcript' && <TranscriptView key={view.record?.messages} view={view} />}
           {part === 'usage' && <UsageTab view={view} timeline={timeline} />}
           {part === 'record' && <Record view={view} />}
           {part === 'chart' && (
@@ -183,7 +183,7 @@ function TimelineTab({ view, timeline, selection, hasJournal }: TimelineTabProps
 
 function NoSteps({ view }: { readonly view: RecordView }) {
   const { result, missing, line } = view;
-  if (missing === undefined) return <p class="pad faint">No step is recorded yet.</p>;
+  if (missing === undefined) return <p class="pad faint">{words.stages?.noSteps}</p>;
   return (
     <div class="scroll pad">
       <Empty text={result ? `Ended: ${result.status}` : 'No record'}>{missing}</Empty>
@@ -198,7 +198,7 @@ function NoSteps({ view }: { readonly view: RecordView }) {
 /** Whether the chart is folded: also in the next run that is opened. */
 let isChartFolded = false;
 
-function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
+function useSelection(run: ReturnType<typeof useRunData>, view: RecordView) {
   const [key, setKey] = useState<string>();
   const [isPicked, setPicked] = useState(false);
   const [turned, setTurned] = useState<ReadonlySet<number>>(new Set());
@@ -210,7 +210,7 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
     // Set once: what is open stays open while new steps come.
     if (openFrom.current === 0 && timeline.steps.length > 0)
       openFrom.current = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);
-    return rowsOf(timeline, { openFrom: openFrom.current, turned, hasEarlier: !run.isWhole }, names);
+    return rowsOfTimeline(timeline, { openFrom: openFrom.current, turned, hasEarlier: !run.isWhole }, names);
   }, [run.timeline, view.record, turned, run.isWhole, names.join()]);
   // Without a choice, the newest call or turn is shown.
   const at = useMemo(() => {
@@ -251,7 +251,7 @@ function Why({ view }: { readonly view: RecordView }) {
   const { state, title, name, text, action } = view.says;
   const now = useNow();
   return (
-    <div class={`why ${state}`} role="note">
+    <div class={`why at-${state}`} role="note">
       <Glyph state={state} />
       <span class="grow">
         <b>{title}</b>

@@ -1,7 +1,7 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
 import { Fork } from '../actions/run-actions.tsx';
 import { encoded } from '../frame/api.ts';
-import { words } from '../frame/words.ts';
+import { words as texts, words } from '../frame/words.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
@@ -47,7 +47,7 @@ function Turn({ step, view }: { readonly step: TimelineStep; readonly view: Reco
       <div class="in">
         <Pairs
           of={[
-            took !== undefined && ['Takes', took || 'nothing yet: its calls run'],
+            took !== undefined && ['Takes', took || texts.stages?.callsRun],
             tokens && [
               'Tokens',
               `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
@@ -56,7 +56,7 @@ function Turn({ step, view }: { readonly step: TimelineStep; readonly view: Reco
             passed && ['Models', passed],
             retries > 0 && ['Attempts', `${retries + 1}`],
             ending && ['Answer', ending],
-            ['Calls', calls.length === 0 ? (took === undefined ? 'none: it answered' : 'none') : whole(calls.length)],
+            ['Calls', calls.length ? whole(calls.length) : 'none'],
             at && ['Message', clockTime(at)],
             words && ['Says', words],
           ]}
@@ -145,7 +145,7 @@ function Ledger({ call, isKept, run }: LedgerProps) {
   const inRevision = (revision: number | undefined) => (revision === undefined ? '' : ` · revision ${revision}`);
   return (
     <ul class="log">
-      {isKept && <Entry at={plannedAt} state="ok" text="planned by the model’s message" />}
+      {isKept && <Entry at={plannedAt} state="ok" text={words.stages?.planned ?? ''} />}
       {wait && (
         <Entry
           at={wait.since}
@@ -157,7 +157,7 @@ function Ledger({ call, isKept, run }: LedgerProps) {
         <Entry
           at={wait.end.at}
           state="ok"
-          text={`${words.ends?.[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
+          text={`${words.ends?.[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}${wait.end.note ? `: ${wait.end.note}` : ''}`}
         />
       )}
       {placed(starts).map(({ place, item: { at, revision } }) => (
@@ -168,17 +168,15 @@ function Ledger({ call, isKept, run }: LedgerProps) {
           text={`started · attempt ${attempts - starts.length + place + 1}${inRevision(revision)}`}
         />
       ))}
-      {state === 'unknown' && (
-        <Entry state="bad" text="the process ended while it ran: outcome unknown, not repeated" />
-      )}
+      {state === 'unknown' && <Entry state="bad" text={words.stages?.lost ?? ''} />}
       {end?.at !== undefined && (
         <Entry
           at={end.at}
           state={state === 'failed' ? 'fail' : 'ok'}
-          text={`${isRefused ? 'never started · result recorded' : `result recorded after ${span(end.ms)}`}${inRevision(end.revision)}`}
+          text={`${isRefused ? 'never started, result recorded' : `result recorded after ${span(end.ms)}`}${inRevision(end.revision)}`}
         />
       )}
-      {wait && !wait.end && run !== 'run' && <Entry state="idle" text="claim released: no process waits" />}
+      {wait && !wait.end && run !== 'run' && <Entry state="idle" text={words.stages?.released ?? ''} />}
     </ul>
   );
 }

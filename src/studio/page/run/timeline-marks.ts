@@ -1,4 +1,5 @@
 import type { JournalEvent } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 import type { Timeline, TimelineCall, TimelineStep } from './timeline.ts';
 
 /** A time in which no process worked. */
@@ -9,6 +10,8 @@ export interface Idle {
   readonly isWait: boolean;
   /** Its process left it in good order. */
   readonly isLeft?: true;
+  /** The run had ended, and was retried by this person; '' = not known. */
+  readonly retriedBy?: string;
 }
 
 interface Placed {
@@ -25,8 +28,10 @@ type Again = Pick<TimelineCall, 'callId' | 'name' | 'effect'>;
 /** A change of owner. */
 export interface OwnerMark extends Placed {
   readonly kind: 'owner';
-  /** `waited`: nothing was left to do. `left`: in good order. `slice`: its time was over, or it died. `died`: it said nothing. `ended`: earlier events are not known. */
-  readonly why: 'waited' | 'left' | 'slice' | 'died' | 'ended';
+  /** `waited`: nothing was left to do. `retried`: the run had ended. `left`: in good order. `slice`: its time was over, or it died. `died`: it said nothing. `ended`: earlier events are not known. */
+  readonly why: 'waited' | 'retried' | 'left' | 'slice' | 'died' | 'ended';
+  /** Who retried the run; '' = not known. */
+  readonly by?: string | undefined;
   readonly before?: string | undefined;
   readonly after?: string | undefined;
   /** How long no process is known to have worked, ms. */
@@ -49,7 +54,13 @@ export type TimelineMark =
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
   | (Placed & { readonly kind: 'unparked'; readonly by: string })
   /** One more person approved; others are needed. */
-  | (Placed & { readonly kind: 'vote'; readonly of: string; readonly votes: number; readonly by: string })
+  | (Placed & {
+      readonly kind: 'vote';
+      readonly of: string;
+      readonly votes: number;
+      readonly by: string;
+      readonly text?: string | undefined;
+    })
   /** An answer that the run did not take: its wait is still open. */
   | (Placed & { readonly kind: 'refused'; readonly code: string; readonly text: string; readonly by: string })
   | (Placed & {
@@ -81,15 +92,8 @@ export function ownerChange({ timeline, event, open }: Change): {
     mark: {
       kind: 'owner',
       at: event.at,
-      why: rest
-        ? rest.isWait
-          ? 'waited'
-          : 'left'
-        : timeline.isSlice
-          ? 'slice'
-          : owner === undefined
-            ? 'ended'
-            : 'died',
+      why: whyChanged(timeline),
+      by: rest?.retriedBy,
       before: owner,
       after: event.owner,
       ms: Math.max(0, event.at - (rest?.since ?? now)),
@@ -102,6 +106,13 @@ export function ownerChange({ timeline, event, open }: Change): {
   };
 }
 
+function whyChanged({ rest, isSlice, owner }: Timeline): OwnerMark['why'] {
+  if (rest?.retriedBy !== undefined) return 'retried';
+  if (rest) return rest.isWait ? 'waited' : 'left';
+  if (isSlice) return 'slice';
+  return owner === undefined ? 'ended' : 'died';
+}
+
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 /** A change of owner in words: what was, and what was not, repeated. */
@@ -111,11 +122,12 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
   // Whether that process died, left or waited is in events that this page does not have.
   if (why === 'ended') return ['New owner. ', `${next}; what was before is in earlier events.`];
   if (why === 'waited') return ['Waited. ', `No process held the run for ${length}; ${next}.`];
+  if (why === 'retried') return [`Retried${mark.by && ` by ${mark.by}`}. `, `${next}.`];
   const isCut = mark.cut.length + unknown.length > 0;
   const was = {
     left: 'left',
     slice: 'used up its slice, or died',
-    died: isCut ? 'ended in the middle of a call' : 'died',
+    died: isCut ? words.stages?.inCall : 'died',
   }[why];
   const parts = [`${counted(repeated, 'recorded call')} repeated`];
   for (const effect of ['idempotent', 'read'] as const) {
@@ -125,7 +137,7 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
   }
   if (unknown.length > 0)
     parts.push(`the outcome of ${unknown.slice(0, 5).join(', ')} is unknown, and it is not repeated`);
-  if (isTurnAgain) parts.push('a model turn under way is asked again');
+  if (isTurnAgain) parts.push(`${words.stages?.turnAgain}`);
   const title = { left: 'Owner left. ', slice: 'New owner. ', died: 'Owner died. ' }[why];
   return [title, `${before || 'a process'} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
 }

@@ -1,9 +1,9 @@
 import type { JournalEvent, JsonValue, Person } from '../../wire.ts';
 import { eventWords, stateWords } from '../chart/machine-model.ts';
-import { fewWords, wordsOf } from './few-words.ts';
+import { fewWords, fewWordsOf } from './few-words.ts';
 import {
   type CallWait,
-  endingOf,
+  endingOfTimeline,
   type Timeline,
   type TimelineCall,
   type TimelinePhase,
@@ -42,7 +42,7 @@ class Fold {
     if (result.begin === 0) this.#begin(event);
     // A clock that was set back takes no time back.
     this.#at = Math.max(event.at, result.now);
-    if (event.type === 'run.resumed') this.#resumed(event);
+    if (event.type === 'run.resumed') this.#onResumed(event);
     else if (event.type === 'run.woken') this.#wakes();
     this.#apply(event);
     result.now = this.#at;
@@ -61,7 +61,7 @@ class Fold {
   #apply(event: JournalEvent): void {
     switch (event.type) {
       case 'run.started':
-        this.#owned(event);
+        this.#onOwned(event);
         this.result.edge = this.#work;
         return;
       case 'run.left':
@@ -78,7 +78,7 @@ class Fold {
         return;
       case 'run.retried':
       case 'run.ended':
-        this.#ended(event);
+        this.#onEnded(event);
         return;
       case 'steer.applied':
         this.#mark({ kind: 'steer', at: this.#at, count: event.count, texts: (event.texts ?? []).map(fewWords) });
@@ -100,23 +100,26 @@ class Fold {
         this.#snapshot(event);
         return;
       case 'step.done':
-        this.#done(event);
+        this.#onDone(event);
         return;
       case 'model.fallback':
-        this.#edit(event.step, { passed: `${event.from} → ${event.to}: ${event.status ?? event.error.message}` });
+        // A step that is asked again, as after a wait, has its list from the beginning.
+        this.#edit(event.step, {
+          passed: `${event.attempt > 2 ? this.#edit(event.step).passed : event.from}: ${event.status ?? event.error.message} → ${event.to}`,
+        });
         return;
       case 'model.retry':
         this.#edit(event.step, { retries: event.attempt - 1 });
         return;
       case 'tool.started':
-        this.#started(event);
+        this.#onStarted(event);
         return;
       case 'workflow.transition':
         this.result.isWorkflow = true;
         this.#edit(event.step, { took: `${eventWords(event.event)} → ${stateWords(event.to)}`, isDone: true });
         return;
       case 'tool.done':
-        this.#answered(event);
+        this.#onAnswered(event);
         return;
       default:
         this.#ofPhase(event);
@@ -167,12 +170,20 @@ class Fold {
     if (event.type === 'wait.refused')
       this.#mark({ kind: 'refused', at: this.#at, code: event.code, text: event.reason, by: nameOf(event.by) });
     else if (event.type === 'wait.answered' && event.votes !== undefined)
-      this.#mark({ kind: 'vote', of: event.kind, at: this.#at, votes: event.votes, by: nameOf(event.by) });
+      this.#mark({
+        kind: 'vote',
+        of: event.kind,
+        at: this.#at,
+        votes: event.votes,
+        by: nameOf(event.by),
+        text: event.note,
+      });
     const isEnd = event.type === 'wait.expired' || event.type === 'wait.withdrawn' || event.type === 'wait.answered';
     if (!isEnd || event.callId === undefined || ('votes' in event && event.votes !== undefined)) return;
     const how = event.type === 'wait.answered' ? event.how : event.type.slice('wait.'.length);
     const by = event.type === 'wait.answered' ? nameOf(event.by) : '';
-    this.#endWait(event.callId, event.waitId, { how, at: this.#at, ...(by === '' ? {} : { by }) });
+    const note = event.type === 'wait.answered' ? event.note : undefined;
+    this.#endWait(event.callId, event.waitId, { how, at: this.#at, note, ...(by === '' ? {} : { by }) });
   }
 
   #endWait(callId: string, waitId: string, end: NonNullable<CallWait['end']>): void {
@@ -182,12 +193,12 @@ class Fold {
     }
   }
 
-  #resumed(event: Of<'run.resumed'>): void {
+  #onResumed(event: Of<'run.resumed'>): void {
     const { result } = this;
     // A run that was admitted, and begins now: no process had it before.
     if (result.begins === 'after' && result.begin === this.#at && event.iteration === 0 && event.attempts <= 1) {
       delete result.begins;
-      this.#owned(event);
+      this.#onOwned(event);
       result.edge = this.#work;
       return;
     }
@@ -197,11 +208,11 @@ class Fold {
     result.rest ??= { since: result.now, isWait: false };
     this.#mark(change.mark);
     this.#wakes();
-    this.#owned(event);
+    this.#onOwned(event);
     result.resumes += 1;
   }
 
-  #owned({ owner, isSlice }: Of<'run.started' | 'run.resumed'>): void {
+  #onOwned({ owner, isSlice }: Of<'run.started' | 'run.resumed'>): void {
     this.result.isSlice = isSlice === true;
     if (owner !== undefined) this.result.owner = owner;
   }
@@ -218,10 +229,14 @@ class Fold {
     result.edge = this.#work;
   }
 
-  #ended({ type, status, error }: Of<'run.ended' | 'run.retried'>): void {
+  #onEnded(event: Of<'run.ended' | 'run.retried'>): void {
+    const { result } = this;
+    const { status, error } = event;
     this.#wakes();
-    this.result.isOver = type === 'run.ended';
-    this.#mark({ kind: 'ended', at: this.#at, status, code: error?.code, text: error?.message });
+    // A page that was open has the end already.
+    if (!result.isOver) this.#mark({ kind: 'ended', at: this.#at, status, code: error?.code, text: error?.message });
+    result.isOver = event.type === 'run.ended';
+    if (event.type === 'run.retried') result.rest = { since: result.now, isWait: false, retriedBy: nameOf(event.by) };
   }
 
   #mark(mark: Unplaced<TimelineMark>): void {
@@ -237,7 +252,7 @@ class Fold {
 
   #snapshot({ step, content }: Of<'step.snapshot'>): void {
     const work = this.#work;
-    const { from, calls } = this.#edit(step, {});
+    const { from, calls } = this.#edit(step);
     const planned: TimelineCall[] = [];
     const texts: string[] = [];
     for (const part of content) {
@@ -246,13 +261,13 @@ class Fold {
       const { toolCallId: callId, toolName: name } = part;
       const input = part.input as JsonValue;
       const known = calls.find((call) => call.callId === callId);
-      planned.push(known ?? { ...newCall(callId, work), name, words: wordsOf(input), input, plannedAt: this.#at });
+      planned.push(known ?? { ...newCall(callId, work), name, words: fewWordsOf(input), input, plannedAt: this.#at });
     }
     this.#edit(step, { calls: planned, ms: work - from, at: this.#at, words: fewWords(texts.join(' ')) });
     this.result.edge = work;
   }
 
-  #done({ step, usage, finishReason }: Of<'step.done'>): void {
+  #onDone({ step, usage, finishReason }: Of<'step.done'>): void {
     const { used } = this.result;
     const { inputTokens: input, cacheReadTokens: cached, outputTokens: output } = usage;
     this.result.used = { input, cached, output };
@@ -264,13 +279,13 @@ class Fold {
       return;
     }
     const tokens = { input: input - used.input, cached: cached - used.cached, output: output - used.output };
-    const calls = this.#edit(step, {}).calls.map(({ input: _, ...call }) => call);
-    const { ms, from } = this.#edit(step, { isDone: true, tokens, calls, ...endingOf(finishReason) });
+    const calls = this.#edit(step).calls.map(({ input: _, ...call }) => call);
+    const { ms, from } = this.#edit(step, { isDone: true, tokens, calls, ...endingOfTimeline(finishReason) });
     // The answer of a phase has no message: its end is that of the step.
     if (ms === undefined) this.#edit(step, { ms: this.#work - from, at: this.#at });
   }
 
-  #started({ step, callId, name, effect, input, attempt, revision }: Of<'tool.started'>): void {
+  #onStarted({ step, callId, name, effect, input, attempt, revision }: Of<'tool.started'>): void {
     const call = this.#callOf(step, callId);
     // The result of a refused call is announced as that of others is, but it has no attempt.
     if (attempt === 0) {
@@ -279,7 +294,7 @@ class Fold {
     }
     const start = { at: this.#at, revision };
     this.#repeats(call, { callId, name, effect });
-    const words = call.words || wordsOf(input);
+    const words = call.words || fewWordsOf(input);
     const starts = [...call.starts, start].slice(-MAX_STARTS);
     const change = { name, effect, words, input, starts, attempts: Math.max(attempt, call.attempts + 1) };
     this.#editCall(step, callId, { ...change, from: this.#work, state: 'started' });
@@ -296,7 +311,7 @@ class Fold {
       this.#marks[at] = { ...mark, again: [...mark.again, { callId, name, effect }] };
   }
 
-  #answered({ step, callId, name, effect, output, ms, revision, isLate }: Of<'tool.done'>): void {
+  #onAnswered({ step, callId, name, effect, output, ms, revision, isLate }: Of<'tool.done'>): void {
     if (isLate) return;
     const call = this.#callOf(step, callId);
     // Of a `read` the journal has only this event.
@@ -313,11 +328,11 @@ class Fold {
 
   /** The model's turn is over where its first call begins: of a phase no message says so. */
   #hasCalls(step: number, at: number): void {
-    const { ms, from } = this.#edit(step, {});
+    const { ms, from } = this.#edit(step);
     if (ms === undefined) this.#edit(step, { ms: Math.max(0, at - from) });
   }
 
-  #edit(step: number, change: Partial<TimelineStep>): TimelineStep {
+  #edit(step: number, change?: Partial<TimelineStep>): TimelineStep {
     const at = this.#steps.findLastIndex((known) => known.step <= step);
     const known = this.#steps[at];
     const edited = { ...(known?.step === step ? known : this.#newStep(step)), ...change };
@@ -335,12 +350,12 @@ class Fold {
   }
 
   #callOf(step: number, callId: string): TimelineCall {
-    const { calls } = this.#edit(step, {});
+    const { calls } = this.#edit(step);
     return calls.find((call) => call.callId === callId) ?? newCall(callId, this.#work);
   }
 
   #editCall(step: number, callId: string, change: Partial<TimelineCall>): void {
-    const { calls } = this.#edit(step, {});
+    const { calls } = this.#edit(step);
     const at = calls.findIndex((call) => call.callId === callId);
     const call = { ...(calls[at] ?? newCall(callId, this.#work)), ...change };
     this.#edit(step, { calls: calls.toSpliced(at < 0 ? calls.length : at, at < 0 ? 0 : 1, call) });

@@ -25,7 +25,7 @@ function isOpen(step: TimelineStep, { openFrom, turned }: Folding, marked: Reado
 }
 
 /** Returns the rows of a timeline. @param phases the names of all phases of its agent */
-export function rowsOf(
+export function rowsOfTimeline(
   { steps, marks, phases }: Timeline,
   folding: Folding,
   names: readonly string[] = [],

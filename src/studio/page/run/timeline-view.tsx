@@ -302,7 +302,7 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
     case 'vote':
       return [
         `${mark.of === 'question' ? 'Answered' : 'Approved'}${by(mark)}. `,
-        `Vote ${mark.votes}. It waits for more.`,
+        `Vote ${mark.votes}. It waits for more.${mark.text ? ` ${mark.text}` : ''}`,
       ];
     case 'refused':
       return [`Answer${by(mark)} refused. `, `${mark.code}: ${mark.text} It still waits.`];

@@ -16,8 +16,13 @@ export interface CallWait {
   /** Wall clock, ms. */
   readonly since: number;
   readonly dueAt?: number | undefined;
-  /** How it ended, by whom, when; absent while it is open. */
-  readonly end?: { readonly how: string; readonly by?: string | undefined; readonly at: number };
+  /** How it ended, by whom, with which note, when; absent while it is open. */
+  readonly end?: {
+    readonly how: string;
+    readonly by?: string | undefined;
+    readonly note?: string | undefined;
+    readonly at: number;
+  };
 }
 
 /** A tool call. `unknown`: the process ended while it ran, and it is not repeated. */
@@ -74,7 +79,7 @@ export interface TimelineStep {
   readonly isDone: boolean;
   /** How many times the model was asked again after an error. */
   readonly retries: number;
-  /** The model of a list that failed last, why, and the model that was asked in its place. */
+  /** The models of a list that failed when the step was asked last, why, and the model that was asked in their place. */
   readonly passed?: string;
 }
 
@@ -143,7 +148,7 @@ export const emptyTimeline: Timeline = {
 };
 
 /** Returns a timeline whose oldest steps are left out if it has too many. @param left how many steps it has then */
-export function shortened(timeline: Timeline, most: number, left: number): Timeline {
+export function shortenedInput(timeline: Timeline, most: number, left: number): Timeline {
   if (timeline.steps.length <= most) return timeline;
   const steps = timeline.steps.slice(-left);
   const first = steps[0]?.step ?? 0;
@@ -163,7 +168,7 @@ const endings: { readonly [reason: string]: string } = {
 };
 
 /** Returns how an answer ended in words; nothing for one that ended by itself. */
-export function endingOf(reason: string | undefined): Pick<TimelineStep, 'ending'> {
+export function endingOfTimeline(reason: string | undefined): Pick<TimelineStep, 'ending'> {
   const ending = reason === undefined ? undefined : endings[reason];
   return ending === undefined ? {} : { ending };
 }

@@ -1,24 +1,24 @@
 import { useState } from 'preact/hooks';
-import type { MessagesPage, MessageView, RecordView } from '../../wire.ts';
-import { pathOf } from '../frame/api.ts';
+import type { MessageView, RecordedMessagesPage, RecordView } from '../../wire.ts';
+import { pathOfApi } from '../frame/api.ts';
 import { useLoaded } from '../frame/loaded.ts';
-import { words as texts } from '../frame/words.ts';
+import { words as said } from '../frame/words.ts';
 import { whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
-import { wordsOf } from './few-words.ts';
+import { fewWordsOf } from './few-words.ts';
 import { placed } from './placed.ts';
-import { Said, Value } from './value.tsx';
+import { SaidValue, Value } from './value.tsx';
 
 /** Messages that are in the page at the same time. */
 const WINDOW = 50;
 
 /** What was said, the newest messages first in sight. */
-export function Transcript({ view }: { readonly view: RecordView }) {
+export function TranscriptView({ view }: { readonly view: RecordView }) {
   const { runId } = view.line;
   const count = view.record?.messages ?? 0;
   const [from, setFrom] = useState(Math.max(0, count - WINDOW));
-  const path = `${pathOf('runs', runId, 'messages')}?limit=${WINDOW}&after=${from}`;
-  const { value: page, trouble, again } = useLoaded<MessagesPage>(path);
+  const path = `${pathOfApi('runs', runId, 'messages')}?limit=${WINDOW}&after=${from}`;
+  const { value: page, trouble, again } = useLoaded<RecordedMessagesPage>(path);
   if (trouble) return <Failed trouble={trouble} again={again} />;
   if (!page) return null;
   if (page.missing !== undefined) return <p class="pad dim">{page.missing}</p>;
@@ -46,7 +46,7 @@ export function Transcript({ view }: { readonly view: RecordView }) {
           </button>
         </p>
       )}
-      <p class="pad faint">{texts.stages?.own}</p>
+      <p class="pad faint">{said.stages?.own}</p>
     </section>
   );
 }
@@ -68,7 +68,7 @@ interface MessageProps {
 function Message({ message, runId, results }: MessageProps) {
   const { role, by, isSummary, texts, reasoning = [], files = [], calls = [], index, more } = message;
   const who = isSummary ? 'summary' : (by?.name ?? by?.id ?? role);
-  const note = isSummary ? 'compacted: it stands for earlier messages' : by ? 'steered' : `message ${index + 1}`;
+  const note = isSummary ? said.stages?.compacted : by ? 'steered' : `message ${index + 1}`;
   return (
     <article class="msg">
       <div class="who">
@@ -80,12 +80,12 @@ function Message({ message, runId, results }: MessageProps) {
           <details>
             <summary class="faint">Thoughts</summary>
             {placed(reasoning).map(({ place, item }) => (
-              <Said key={place} runId={runId} said={item} />
+              <SaidValue key={place} runId={runId} said={item} />
             ))}
           </details>
         )}
         {placed(texts).map(({ place, item }) => (
-          <Said key={place} runId={runId} said={item} />
+          <SaidValue key={place} runId={runId} said={item} />
         ))}
         {placed(files).map(({ place, item: { mediaType } }) => (
           <p key={place} class="faint">
@@ -112,12 +112,12 @@ interface CalledProps {
 /** A call on one line; opened, its input and its result. */
 function Called({ call, result, runId }: CalledProps) {
   const [isOpen, setOpen] = useState(false);
-  const words = result ? wordsOf(result.output.value) || 'a long value' : 'no result is recorded yet';
+  const words = result ? fewWordsOf(result.output.value) || 'a long value' : said.stages?.noResult;
   return (
     <details class="called" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary class="tool">
         <b>{call?.name ?? result?.name ?? ''}</b>
-        <span class="dim cut1">{wordsOf(call?.input.value)}</span>
+        <span class="dim cut1">{fewWordsOf(call?.input.value)}</span>
         <span class={`cut1 ${result?.isError ? 'fail' : 'faint'}`}>→ {words}</span>
       </summary>
       {isOpen && call && <Value runId={runId} shown={call.input} />}

@@ -1,4 +1,5 @@
 import type { BudgetView, RecordView } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 import { span, usd, whole } from '../parts/amounts.ts';
 import { Meter, Pairs } from '../parts/lists.tsx';
 import { placed } from './placed.ts';
@@ -19,12 +20,11 @@ export function UsageTab({ view, timeline }: { readonly view: RecordView; readon
       {view.budget && <Budget budget={view.budget} />}
       {again.turns > 0 && (
         <p class="pad faint">
-          A process that died may have asked for {again.turns === 1 ? 'one more turn' : `${again.turns} more turns`}:
-          the provider may have been paid for an answer that the record never got, and the numbers of this run do not
-          have.
+          {words.stages?.mayHaveAsked} {again.turns === 1 ? 'one more turn' : `${again.turns} more turns`}
+          {words.stages?.paid}
         </p>
       )}
-      {usage.usd === undefined && <p class="pad faint">Without a budget with prices no cost is recorded.</p>}
+      {usage.usd === undefined && <p class="pad faint">{words.stages?.noCost}</p>}
     </section>
   );
 }
@@ -80,7 +80,9 @@ const amounts = {
 function Budget({ budget }: { readonly budget: BudgetView }) {
   return (
     <div class="pad">
-      <h2>Budget of its caller, within {span(budget.windowMs)}</h2>
+      <h2>
+        {words.stages?.budgetOf} {span(budget.windowMs)}
+      </h2>
       <Pairs
         of={budget.amounts.map(({ kind, spent, limit }) => {
           const [name, text] = amounts[kind];
@@ -149,7 +151,7 @@ function Bars({ timeline }: { readonly timeline: Timeline }) {
   const bars = barsOf(timeline);
   const top = Math.max(1, ...bars.map(({ input, output }) => input + output));
   const height = (tokens: number) => ({ height: `${Math.max(1, (Math.max(0, tokens) / top) * HEIGHT)}px` });
-  if (bars.length === 0) return <p class="pad faint">Tokens a step come from the journal; this run has none.</p>;
+  if (bars.length === 0) return <p class="pad faint">{words.stages?.noTokens}</p>;
   const last = bars.at(-1);
   return (
     <>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { JsonValue, ShownText, ShownValue, ValuePage } from '../../wire.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
+import { get, pathOfApi, type Trouble } from '../frame/api.ts';
 import { size, whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { Copy } from '../parts/text.tsx';
@@ -25,7 +25,7 @@ export function Loaded({ runId, at, isAtOnce = false, bytes, none }: PieceProps)
   const [trouble, setTrouble] = useState<Trouble>();
   const [isAll, setAll] = useState(false);
   const load = async (from: number) => {
-    const answer = await get<ValuePage>(`${pathOf('runs', runId, 'value')}?${at}&from=${from}`);
+    const answer = await get<ValuePage>(`${pathOfApi('runs', runId, 'value')}?${at}&from=${from}`);
     setTrouble(answer.trouble);
     if (!answer.trouble) setPage({ ...answer.value, from });
   };
@@ -97,7 +97,7 @@ export function Value({ runId, shown }: { readonly runId: string; readonly shown
 }
 
 /** A text that came with its view, whole or its beginning. */
-export function Said({ runId, said }: { readonly runId: string; readonly said: ShownText }) {
+export function SaidValue({ runId, said }: { readonly runId: string; readonly said: ShownText }) {
   return (
     <>
       <p>{said.text}</p>

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { RecordView, RunLine, RunState } from '../../wire.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
-import { changes, gone } from '../frame/live.ts';
+import { get, pathOfApi, type Trouble } from '../frame/api.ts';
+import { gone, liveChanges } from '../frame/live.ts';
 import { place } from '../frame/route.ts';
 import { useNews, useShared } from '../frame/use-shared.ts';
 import {
@@ -13,7 +13,7 @@ import {
   MAX_LINES,
   merged,
   type RunRow,
-  rowsOf,
+  rowsOfRuns,
   unfolded,
 } from './run-rows.ts';
 
@@ -51,7 +51,12 @@ export function useRunList(): RunList {
   const turn = useRef(0);
   const { query } = useShared(place);
   const filter = useMemo<Filter>(
-    () => ({ states: query.getAll('state') as RunState[], text: query.get('q') ?? '' }),
+    () => ({
+      states: query.getAll('state') as RunState[],
+      text: query.get('q') ?? '',
+      since: timeOf(query.get('since'), '00:00'),
+      until: timeOf(query.get('until'), '24:00'),
+    }),
     [query],
   );
   const page = async (after?: string) => {
@@ -78,7 +83,7 @@ export function useRunList(): RunList {
     const timer = setTimeout(() => void page(), 150);
     return () => clearTimeout(timer);
   }, [filter]);
-  useNews(changes, ({ lines, isFirst }) => setList((before) => withChanges(before, { lines, isFirst, filter })));
+  useNews(liveChanges, ({ lines, isFirst }) => setList((before) => withChanges(before, { lines, isFirst, filter })));
   useNews(gone, (gone) =>
     setList((before) => ({ ...before, lines: new Map([...before.lines].filter(([runId]) => runId !== gone)) })),
   );
@@ -117,13 +122,19 @@ function withChanges(list: Listed, { lines: changed, isFirst, filter }: Changed)
   return { ...list, lines, fresh: waiting };
 }
 
-function queryOf({ states, text }: Filter, after: string | undefined): URLSearchParams {
+/** A day in the reader's own time; undefined = none. */
+function timeOf(day: string | null, clock: string): number | undefined {
+  return Date.parse(`${day}T${clock}`) || undefined;
+}
+
+function queryOf({ states, text, since, until }: Filter, after: string | undefined): URLSearchParams {
   const query = new URLSearchParams({ limit: '100' });
   for (const state of states) query.append('state', state);
   const { label, rest } = labelIn(text);
   if (label) query.append('label', label.join('='));
   if (rest !== '') query.set('q', rest);
-  if (after !== undefined) query.set('after', after);
+  for (const [name, value] of Object.entries({ since, until, after }))
+    if (value !== undefined) query.set(name, `${value}`);
   return query;
 }
 
@@ -154,7 +165,7 @@ export function useRows({ lines, filter, added }: RunList): ShownRows {
     const asked = [filter, added, children];
     const isSame = before.current.rows.length > 0 && asked.every((each, at) => each === before.current.asked[at]);
     const now =
-      isPointed && isSame ? held(before.current.rows, lines) : unfolded(rowsOf(lines.values(), filter), children);
+      isPointed && isSame ? held(before.current.rows, lines) : unfolded(rowsOfRuns(lines.values(), filter), children);
     before.current = { rows: now, asked };
     return now;
   }, [lines, filter, added, children, isPointed]);
@@ -173,6 +184,6 @@ export function useRows({ lines, filter, added }: RunList): ShownRows {
 
 /** The lines of the runs below a run; none if it cannot be read. */
 async function linesBelow(runId: string): Promise<readonly RunLine[]> {
-  const answer = await get<RecordView>(`${pathOf('runs', runId)}/record`);
+  const answer = await get<RecordView>(`${pathOfApi('runs', runId)}/record`);
   return answer.trouble ? [] : answer.value.children.flatMap(({ line }) => line ?? []);
 }

@@ -6,6 +6,9 @@ export interface Filter {
   readonly states: readonly RunState[];
   /** As typed: a text, or `label:name=value`. */
   readonly text: string;
+  /** Only runs that ended from then on, and before: wall clock, ms. */
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
 }
 
 /** The groups of the list, in the order in which a person wants to see them. */
@@ -44,10 +47,13 @@ export function merged(
   return { lines: next, fresh };
 }
 
+function isOpen({ state }: RunLine): boolean {
+  return state !== 'ok' && state !== 'fail' && state !== 'cut';
+}
+
 /** Returns the newest lines, as many as a tab keeps. */
 export function bounded(lines: ReadonlyMap<string, RunLine>): ReadonlyMap<string, RunLine> {
   if (lines.size <= MAX_LINES) return lines;
-  const isOpen = ({ state }: RunLine) => state !== 'ok' && state !== 'fail' && state !== 'cut';
   const kept = [...lines.values()].toSorted(
     (a, b) => Number(isOpen(b)) - Number(isOpen(a)) || (b.updatedAt ?? Infinity) - (a.updatedAt ?? Infinity),
   );
@@ -55,8 +61,10 @@ export function bounded(lines: ReadonlyMap<string, RunLine>): ReadonlyMap<string
 }
 
 /** Returns whether a line fits the filter. */
-export function fits(line: RunLine, { states, text }: Filter): boolean {
+export function fits(line: RunLine, { states, text, since, until }: Filter): boolean {
   if (states.length > 0 && !states.includes(line.state)) return false;
+  const endedAt = isOpen(line) ? NaN : (line.updatedAt ?? NaN);
+  if ((since ?? until) && !(endedAt >= (since ?? 0) && endedAt < (until ?? Infinity))) return false;
   const { label, rest } = labelIn(text);
   if (label && line.labels[label[0]] !== label[1]) return false;
   const wanted = rest.toLowerCase();
@@ -86,7 +94,7 @@ export function totalsOf(lines: readonly RunLine[], isMore: boolean): string {
 }
 
 /** Returns the rows of a list: each group that has runs, the newest first. */
-export function rowsOf(lines: Iterable<RunLine>, filter: Filter): readonly RunRow[] {
+export function rowsOfRuns(lines: Iterable<RunLine>, filter: Filter): readonly RunRow[] {
   const fitting = [...lines].filter((line) => fits(line, filter));
   return groups.flatMap(([group, ...states]) => {
     const own = fitting

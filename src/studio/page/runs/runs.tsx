@@ -7,8 +7,8 @@ import { addressOf, place, setQuery, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age, short, usd } from '../parts/amounts.ts';
 import { Failed, Nothing } from '../parts/empty.tsx';
-import { escaped } from '../parts/escaped.ts';
-import { Icon, State, words } from '../parts/glyph.tsx';
+import { escapedHtml } from '../parts/escaped.ts';
+import { glyphWords, Icon, State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { Mono } from '../parts/text.tsx';
@@ -79,12 +79,6 @@ type Lines = ReadonlyMap<string, RunLine>;
 function Head({ lines, isMore }: { readonly lines: Lines; readonly isMore: boolean }) {
   const input = useRef<HTMLInputElement>(null);
   const { query } = useShared(place);
-  const typed = (text: string) => {
-    const next = new URLSearchParams(query);
-    if (text === '') next.delete('q');
-    else next.set('q', text);
-    setQuery(next);
-  };
   useKeys((key) => {
     if (key !== '/') return false;
     input.current?.focus();
@@ -102,12 +96,19 @@ function Head({ lines, isMore }: { readonly lines: Lines; readonly isMore: boole
           aria-label="Filter runs"
           placeholder="Run id, agent, label:tenant=acme"
           value={query.get('q') ?? ''}
-          onInput={({ currentTarget }) => typed(currentTarget.value)}
+          onInput={({ currentTarget }) => narrow(query, 'q', currentTarget.value)}
         />
         <kbd class="only-l">/</kbd>
       </span>
     </header>
   );
+}
+
+function narrow(query: URLSearchParams, name: string, value: string): void {
+  const next = new URLSearchParams(query);
+  if (value === '') next.delete(name);
+  else next.set(name, value);
+  setQuery(next);
 }
 
 const chips: readonly (readonly [name: string, ...states: RunState[]])[] = [
@@ -131,7 +132,7 @@ function Filters({ lines }: { readonly lines: Lines }) {
         const count = states.length === 1 ? counts[states[0] ?? 'run'] : undefined;
         const choose = () => {
           const next = new URLSearchParams(query);
-          next.delete('state');
+          for (const name of ['state', 'since', 'until']) next.delete(name);
           for (const state of states) next.append('state', state);
           setQuery(next);
         };
@@ -145,6 +146,17 @@ function Filters({ lines }: { readonly lines: Lines }) {
       <button type="button" class="chip" onClick={askForLabel}>
         + Label
       </button>
+      {chosen === 'ok,fail,cut' &&
+        ['since', 'until'].map((name) => (
+          <label key={name} class="chip">
+            {name}
+            <input
+              type="date"
+              value={query.get(name) ?? ''}
+              onInput={({ currentTarget }) => narrow(query, name, currentTarget.value)}
+            />
+          </label>
+        ))}
       {chosen === 'park' && <UnparkMany lines={lines} />}
     </div>
   );
@@ -198,7 +210,7 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
   const now = useNow();
   return (
     <div class={`row${isSelected ? ' sel' : ''}${below === undefined ? '' : ' below'}`}>
-      <State state={state} word={words[state]} />
+      <State state={state} word={glyphWords[state]} />
       <span class="cut1">
         <a class="cover" href={addressOf('run', runId)}>
           <Mono text={runId} />
@@ -217,7 +229,7 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
           {prompt || '—'}
         </span>
       </span>
-      <span class="cut1 dim" title={escaped(why)}>
+      <span class="cut1 dim" title={escapedHtml(why)}>
         {why}
       </span>
       <span class="num dim">{maxSteps === undefined ? steps : `${steps}/${maxSteps}`}</span>

@@ -2,9 +2,10 @@ import type { DoctorRow, StoreView } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { whole } from '../parts/amounts.ts';
 import { Failed, Nothing } from '../parts/empty.tsx';
-import { Glyph, State, words } from '../parts/glyph.tsx';
+import { Glyph, glyphWords, State } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
 import { Mono, RunLink } from '../parts/text.tsx';
 
@@ -28,7 +29,7 @@ export function Store() {
         {items.length > 0 && (
           <div class="pad doctor">
             <h2>
-              What becomes of each run{' '}
+              {words.stages?.becomes}{' '}
               {inNeed > 0 && (
                 <span class="you">
                   · {whole(inNeed)} of these {inNeed === 1 ? 'needs' : 'need'} a person
@@ -65,7 +66,7 @@ function About({ view: { counts, isPartial, recordVersion, by } }: { readonly vi
         ...known.map(
           ([state, count]) =>
             [
-              words[state],
+              glyphWords[state],
               <span key={state}>
                 <Glyph state={state} /> {whole(count)}
                 {isPartial && <span class="faint"> at least</span>}

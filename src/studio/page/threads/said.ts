@@ -1,5 +1,5 @@
 /** A message of a thread, as `GET /threads/:id/messages` has it. */
-export interface Said {
+export interface SaidText {
   readonly id: string;
   readonly runId: string;
   readonly index: number;
@@ -24,7 +24,7 @@ const MAX_CHARS = 16_384;
 const MAX_PARTS = 200;
 
 /** Returns what is shown of a message: its texts, and one line for each call, result and file. Long ones are cut, with a word. */
-export function textsOf({ message: { content } }: Said): readonly Piece[] {
+export function textsOfSaid({ message: { content } }: SaidText): readonly Piece[] {
   const parts: readonly Part[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   const pieces = parts.slice(0, MAX_PARTS).map((part, at) => pieceOf(part, `${at}`));
   const left = parts.length - pieces.length;

@@ -1,15 +1,16 @@
-import { pathOf } from '../frame/api.ts';
+import { pathOfApi } from '../frame/api.ts';
 import { store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { addressOf, place } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { age, whole } from '../parts/amounts.ts';
 import { Failed, Nothing } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Mono, RunLink } from '../parts/text.tsx';
-import { type Said, textsOf } from './said.ts';
+import { type SaidText, textsOfSaid } from './said.ts';
 
 interface ThreadLine {
   readonly id: string;
@@ -36,7 +37,7 @@ interface ThreadView {
 const POLL_MS = 3_000;
 
 /** Threads: the list, or one of them. */
-export function Threads({ id }: { readonly id: string }) {
+export function ThreadsPage({ id }: { readonly id: string }) {
   const { query } = useShared(place);
   if (useShared(store)?.parts.threads === false)
     return (
@@ -99,8 +100,8 @@ interface ThreadProps {
 
 function Thread({ id, caller }: ThreadProps) {
   const query = caller === undefined ? '' : `?${new URLSearchParams({ caller })}`;
-  const { value, trouble, again } = useLoaded<ThreadView>(`${pathOf('threads', id)}${query}`, () => POLL_MS);
-  const said = usePages<Said>(`${pathOf('threads', id, 'messages')}${query}`);
+  const { value, trouble, again } = useLoaded<ThreadView>(`${pathOfApi('threads', id)}${query}`, () => POLL_MS);
+  const said = usePages<SaidText>(`${pathOfApi('threads', id, 'messages')}${query}`);
   return (
     <>
       <header class="head">
@@ -141,7 +142,10 @@ function Live({ status }: { readonly status: ThreadView['status'] }) {
 function Turns({ view: { turns, status } }: { readonly view: ThreadView }) {
   return (
     <div class="pad turns">
-      <h2>Turns, the newest first{turns.length >= SHOWN ? `: ${SHOWN} of them` : ''}</h2>
+      <h2>
+        {words.stages?.newestFirst}
+        {turns.length >= SHOWN ? `: ${SHOWN} of them` : ''}
+      </h2>
       <table>
         <thead>
           <tr>
@@ -176,7 +180,7 @@ const roles: { readonly [role: string]: string } = {
 };
 
 /** A message; the first one of each run has the link to it. */
-function Message({ said, isFirst }: { readonly said: Said; readonly isFirst: boolean }) {
+function Message({ said, isFirst }: { readonly said: SaidText; readonly isFirst: boolean }) {
   return (
     <article class={isFirst ? 'msg begins' : 'msg'}>
       {isFirst && (
@@ -186,7 +190,7 @@ function Message({ said, isFirst }: { readonly said: Said; readonly isFirst: boo
       )}
       <div class="who">{roles[said.message.role] ?? said.message.role}</div>
       <div>
-        {textsOf(said).map(({ key, kind, text }) =>
+        {textsOfSaid(said).map(({ key, kind, text }) =>
           kind === 'text' ? (
             <p key={key}>{text}</p>
           ) : (

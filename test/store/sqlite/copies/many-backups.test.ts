@@ -3,13 +3,14 @@ import { diagnose } from 'pawl';
 import { backupStore, restoreStore, sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { hostOf, toolOf } from '../../../fixtures/host.ts';
+import { torture } from '../../../crash/random.ts';
+import { hostOf, toolOf, until } from '../../../fixtures/host.ts';
 import { freshPath } from '../files.ts';
 
 const RUNS = 20;
-const BACKUPS = 50;
+const BACKUPS = torture > 1 ? 50 : 8;
 
-test('of 50 backups that are taken while 20 runs write, each is restored whole: all runs can be read, are parked, and make no once call (operations 18)', async () => {
+test(`of ${BACKUPS} backups that are taken while ${RUNS} runs write, each is restored whole: all runs can be read, are parked, and make no once call (operations 18)`, async () => {
   const path = freshPath();
   await using store = sqliteStore({ path });
   let paid = 0;
@@ -25,6 +26,9 @@ test('of 50 backups that are taken while 20 runs write, each is restored whole: 
   const found: { readonly steps: number; readonly started: number }[] = [];
   for (let i = 0; i < BACKUPS; i++) {
     const [backup, restored] = [freshPath(), freshPath()];
+    // Each run has begun a step since the backup before.
+    const enough = paid + 2 * RUNS;
+    await until(() => paid >= enough);
     await backupStore({ path, target: backup });
     const report = await restoreStore({ backup, path: restored });
     expect([report.parked.length, report.resumed, report.unreadable]).toEqual([RUNS, [], []]);
@@ -51,6 +55,5 @@ test('of 50 backups that are taken while 20 runs write, each is restored whole: 
   // They were taken in the middle of work: each has more steps than the one before, and calls were under way.
   for (const [i, { steps }] of found.entries()) expect(steps).toBeGreaterThan(found[i - 1]?.steps ?? 0);
   expect(found.some(({ started }) => started > 0)).toBe(true);
-  expect(paid).toBeGreaterThan(BACKUPS);
   await host.executor.shutdown({ drainMs: 1_000 });
 });

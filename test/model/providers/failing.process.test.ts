@@ -1,21 +1,30 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
+import { type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
 import {
   createExecutor,
   createPalette,
   defineAgent,
+  type Model,
   memoryStore,
   type RunEvent,
   type RunOutcome,
   type Tool,
 } from 'pawl';
 import { testClock } from 'pawl/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
+import {
+  type Answer,
+  type Format,
+  formats,
+  type Mode,
+  modelAt,
+  modes,
+  replies,
+  serveProvider,
+} from './provider-server.ts';
 import { type Position, positions, type Row, rows } from './table.ts';
-import { type Answer, type Format, formats, type Mode, modelAt, modes, replies } from './wires.ts';
 
 /** One run that meets one failure. */
 interface Cell {
@@ -24,6 +33,8 @@ interface Cell {
   readonly format: Format;
   readonly mode: Mode;
 }
+
+type Outcome = Pick<RunOutcome, 'status' | 'error' | 'output'>;
 
 interface Plan extends Cell {
   /** Whether the provider still fails. */
@@ -51,25 +62,19 @@ function soundAnswer(position: Position, body: string): Answer {
   return says('Here.');
 }
 
-const plans: Plan[] = [];
-const server = createServer(async (request, response) => {
-  const plan = plans[Number(request.url?.split('/')[1])] as Plan;
-  const { row, position, format, mode } = plan;
-  let body = '';
-  for await (const chunk of request) body += chunk;
-  const isFailing = plan.isFailing && body.includes(marks[position]);
-  const answer = isFailing ? row.answer : soundAnswer(position, body);
-  answer({ response, format, mode });
-});
-let address = '';
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(async () => {
-  server.closeAllConnections();
-  await once(server.close(), 'close');
-});
+/** The provider of a cell, which fails as planned. */
+const serve = (plan: Plan) =>
+  serveProvider(
+    plan.format,
+    [
+      (line) => {
+        const isFailing = plan.isFailing && line.body.includes(marks[plan.position]);
+        const { answer } = plan.row;
+        (isFailing && typeof answer === 'function' ? answer : soundAnswer(plan.position, line.body))(line);
+      },
+    ],
+    plan,
+  );
 
 const aide = defineAgent({ id: 'aide', instructions: 'You are the AIDE.' });
 const phases = [
@@ -77,12 +82,30 @@ const phases = [
   { name: 'two', instructions: 'SUMMARY of {{.one}}' },
 ];
 
+/** The model of a row: where its provider does not fail, it throws by itself, or has no key. */
+function failingModel(plan: Plan, { model, url }: { readonly model: Model; readonly url: string }): Model {
+  const { answer } = plan.row;
+  if (typeof answer === 'function') return model;
+  const keyless = modelAt(plan.format, url, { mode: plan.mode, apiKey: undefined });
+  const isMet = (prompt: unknown) => plan.isFailing && JSON.stringify(prompt).includes(marks[plan.position]);
+  const middleware: LanguageModelMiddleware = {
+    wrapStream: async ({ doStream, params }) => {
+      if (!isMet(params.prompt)) return doStream();
+      if (answer === 'no key') return (keyless as unknown as LanguageModelV4).doStream(params);
+      throw answer.thrown();
+    },
+  };
+  return wrapLanguageModel({ model: model as never, middleware }) as Model;
+}
+
 /** An executor whose runs meet the failure, what it said, and how often it paid. */
-function hostOf(plan: Plan) {
-  const { position, format, mode } = plan;
-  const url = `${address}/${plans.push(plan) - 1}`;
+function hostOf(plan: Plan, provider: Parameters<typeof failingModel>[1]) {
+  const { position } = plan;
   const clock = testClock(Date.UTC(2026, 0, 1));
-  const seen = { events: [] as RunEvent[], paid: 0, outcome: undefined as RunOutcome | undefined, wake() {} };
+  const seen = {
+    ...{ events: [] as RunEvent[], paid: 0, wake() {} },
+    outcome: undefined as Outcome | undefined,
+  };
   const pay = toolOf('pay', 'once', async () => ++seen.paid);
   const agent = defineAgent({
     id: 'worker',
@@ -93,7 +116,7 @@ function hostOf(plan: Plan) {
   });
   const executor = createExecutor({
     ...{ clock, agents: [agent, aide], store: memoryStore({ clock }), random: () => 0 },
-    models: { fast: modelAt(url, format, mode) },
+    models: { fast: failingModel(plan, provider) },
     ports: { palette: createPalette({ agents: [aide] }) },
     defaults: { modelAttempts: 2, waitLingerMs: 1 },
     logger: { warn: () => {} },
@@ -116,7 +139,8 @@ function hostOf(plan: Plan) {
 /** Lives a run to its end, through what its provider does. Time passes only where the run waits for it. */
 async function lived(cell: Cell) {
   const plan: Plan = { ...cell, isFailing: true };
-  const { executor, agent, clock, seen } = hostOf(plan);
+  await using provider = await serve(plan);
+  const { executor, agent, clock, seen } = hostOf(plan, provider);
   const happened: string[] = [];
   const wake = async ({ runId, wait }: Extract<RunEvent, { type: 'wait.opened' }>) => {
     // The run comes to rest.
@@ -130,7 +154,13 @@ async function lived(cell: Cell) {
     }
     await clock.advance(1_000);
   };
-  await executor.start(agent, { runId: 'r', prompt: 'Go.' });
+  const started = await executor.start(agent, { runId: 'r', prompt: 'Go.' });
+  void started.result.then((result) => {
+    // Of a first start that fails nothing is kept, and so no outcome is told.
+    if (result.status === 'error') seen.outcome ??= result;
+    seen.wake();
+  });
+  let isLeft = false;
   for (let read = 0; ; read++) {
     while (read >= seen.events.length && !seen.outcome)
       await new Promise<void>((resolve) => {
@@ -142,10 +172,19 @@ async function lived(cell: Cell) {
       happened.push('again');
       await clock.advance(event.delayMs);
     } else if (event.type === 'wait.opened') await wake(event);
-    else if (event.type === 'tool.done' && event.output.type.startsWith('error')) happened.push('told');
+    else if (event.type === 'run.left') isLeft = true;
+    // What a run that is left stops has no result.
+    else if (event.type === 'tool.done' && event.output.type.startsWith('error') && !isLeft) happened.push('told');
+    else if (event.type === 'run.ended' && event.runId === 'r' && event.error?.code === 'SETUP') {
+      isLeft = false;
+      happened.push('given back');
+      plan.isFailing = false;
+      await clock.advance(60_000);
+      await executor.recover();
+    }
   }
   await executor.shutdown();
-  return { outcome: seen.outcome as RunOutcome, paid: seen.paid, happened };
+  return { outcome: seen.outcome as Outcome, paid: seen.paid, happened };
 }
 
 const nameOf = ({ row, position, format, mode }: Cell) => `${row.failure}, ${position}, ${format}, ${mode}`;
@@ -161,14 +200,14 @@ async function verdictOf(cell: Cell) {
 }
 
 /**
- * The cells of a row: all of them in torture. Else each position in one format, and the later turn in each second one, in the
- * modes by turns; another row begins with another format.
+ * The cells of a row: all of them in torture. Else each position in one format, in the modes by turns; another row begins with
+ * another format.
  */
 function cellsOf(row: Row, i: number): Cell[] {
   const usual = positions.flatMap((position, p) =>
-    formats.flatMap((format, f) => {
-      const isDrawn = torture > 1 || f === (i + p) % formats.length || (position === 'later' && (f + i) % 2 === 0);
-      return isDrawn && (row.formats?.includes(format) ?? true) ? [{ row, position, format, turn: i + p + f }] : [];
+    (row.formats ?? formats).flatMap((format, f, { length }) => {
+      const isDrawn = torture > 1 || f === (i + p) % length;
+      return isDrawn ? [{ row, position, format, turn: i + p + f }] : [];
     }),
   );
   return usual.flatMap(({ turn, ...cell }) => {

@@ -2,7 +2,9 @@ import { LLMock } from '@copilotkit/aimock';
 import { createExecutor, defineAgent, defineTool, type Invocation, type Tool } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { modelAt, providers } from './provider-server.ts';
+import { modelAt } from './provider-server.ts';
+
+const providers = ['anthropic', 'compatible'] as const;
 
 const server = new LLMock({ port: 0 });
 /** The bodies of the requests, as the provider packages wrote them. */
@@ -37,7 +39,7 @@ describe.each(providers)('a run over HTTP, with the provider package for %s', (p
       },
     }) as unknown as Tool;
     const agent = defineAgent({ id: 'clerk', name: 'Clerk', instructions: 'Be brief.', tools: [lookup] });
-    const models = { fast: modelAt(provider, server.url, recordingFetch) };
+    const models = { fast: modelAt(provider, server.url, { fetch: recordingFetch }) };
     const executor = createExecutor({ models, agents: [agent], clock });
     const handle = await executor.start(agent, { prompt: 'Who is 7?', ...invocation });
     const events: { readonly type: string }[] = [];

@@ -1,45 +1,26 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
-import type { CommandToSend, StoredCommand } from '../commands.ts';
-import type { RunCounts } from '../counting/port.ts';
+import type { CommandToSend } from '../commands.ts';
 import { isFree } from '../cursor.ts';
-import type { TakeDeliveries, TakenDelivery } from '../deliveries/deliveries.ts';
 import type { ListDueOptions } from '../due-port.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Claim, InboxOf } from '../port.ts';
-import type {
-  DueHeads,
-  EndedHead,
-  EndedPage,
-  ForgetOptions,
-  ListedHead,
-  ListPage,
-  MessageReader,
-  StoredTexts,
-  StoreWrite,
-} from '../store-driver.ts';
-import type { ExpectWrite, SignalWrite } from '../topics.ts';
-import { countExpired, erase, markDelivered, readEnded, removeExpired, takeDeliveries } from './ended.ts';
-import { acknowledge, readInbox, send } from './inboxes.ts';
-import type { Session } from './pool.ts';
+import type { DueHeads, ForgetOptions, ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import { countExpired, removeExpired } from './ended.ts';
+import { sendRow } from './inboxes.ts';
+import type { PoolSession } from './pool.ts';
 import {
-  countLater,
   isSame,
+  type ReadRow,
   readDue,
   readEndedRun,
   readMessages,
   readPage,
-  readRun,
-  readSnapshot,
-  type StoredRun,
-  textsOf,
+  readRunRow,
+  textsOfRow,
 } from './run-queries.ts';
 import { hexOf } from './run-row.ts';
 import type { Server } from './server.ts';
-import { expectIn, signalIn } from './topics.ts';
-import { readCounts } from './totals/counts.ts';
-import { joinTotals, readTotals } from './totals/totals.ts';
+import { joinTotals } from './totals/totals.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /**
@@ -80,29 +61,19 @@ export class Reader {
     messages: MessageReader,
     { signal, hasEnded = false }: { readonly signal?: AbortSignal | undefined; readonly hasEnded?: boolean } = {},
   ): Promise<StoredTexts | null> {
-    const read = hasEnded ? readEndedRun : readRun;
-    await this.#queue.settled(runId);
+    const read = hasEnded ? readEndedRun : readRunRow;
+    await this.#queue.settle(runId);
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       signal?.throwIfAborted();
       messages.keep(0);
       const stored = await this.insist((session) => read(session, this.#server, runId));
       if (!stored) return null;
-      const texts = textsOf(stored);
+      const texts = textsOfRow(stored);
       if (await this.#hasRead(stored, { messages, signal })) return texts;
     }
     throw new StoreUnavailableError(
       `run ${runId}: its record was replaced each time while it was read; try again later`,
     );
-  }
-
-  async ended(page: EndedPage): Promise<EndedHead[]> {
-    await this.#queue.settled();
-    return this.insist((session) => readEnded(session, this.#server, page));
-  }
-
-  async totals(range: TotalsRange): Promise<TotalsRow[]> {
-    await this.#queue.settled();
-    return this.insist((session) => readTotals(session, this.#server.tables, range));
   }
 
   /** Removes the kept records whose time is over, or only counts them. @returns how many */
@@ -116,21 +87,15 @@ export class Reader {
     }
   }
 
-  /** Removes all of a run. @throws what `decide` throws */
-  async erase<T>(write: StoreWrite<T>): Promise<T> {
-    await this.#queue.settled(write.runId);
-    return this.insist((session) => erase(session, this.#server, write));
-  }
-
   async list({ signal, ...page }: ListPage): Promise<ListedHead[]> {
-    await this.#queue.settled();
+    await this.#queue.settle();
     signal?.throwIfAborted();
     const runs = await this.insist((session) => readPage(session, this.#server, page));
     return runs.map(listedHead);
   }
 
   async due({ limit, after }: ListDueOptions): Promise<DueHeads> {
-    await this.#queue.settled();
+    await this.#queue.settle();
     const heads: ListedHead[] = [];
     for (let from = after; ; ) {
       const page = await this.insist((session) => readDue(session, this.#server, { after: from, limit }));
@@ -142,34 +107,8 @@ export class Reader {
     }
   }
 
-  async countResting(): Promise<number> {
-    await this.#queue.settled();
-    return this.insist((session) => countLater(session, this.#server));
-  }
-
-  async countRuns(): Promise<RunCounts> {
-    await this.#queue.settled();
-    return this.insist((session) => readCounts(session, this.#server));
-  }
-
-  async changeMark(): Promise<string> {
-    await this.#queue.settled();
-    return this.insist((session) => readSnapshot(session));
-  }
-
-  /** Adds or withdraws a wait. */
-  async expect(write: ExpectWrite): Promise<void> {
-    await this.#queue.settled(write.claim.runId);
-    await this.insist((session) => expectIn(session, this.#server, write));
-  }
-
-  /** Delivers or keeps a signal. @returns the run that has it */
-  async signal(write: SignalWrite): Promise<string | undefined> {
-    return this.insist((session) => signalIn(session, this.#server, write));
-  }
-
   async outcome(runId: string): Promise<string | null> {
-    await this.#queue.settled(runId);
+    await this.#queue.settle(runId);
     const { tables, times } = this.#server;
     const now = times.wall();
     const [row] = await this.insist(async (session) => {
@@ -218,36 +157,17 @@ export class Reader {
     }
   }
 
-  takeDeliveries(take: TakeDeliveries): Promise<TakenDelivery[]> {
-    return this.insist((session) => takeDeliveries(session, this.#server, take));
-  }
-
-  async markDelivered(runId: string, id: string): Promise<void> {
-    await this.#queue.settled(runId);
-    await this.insist((session) => markDelivered(session, this.#server, { runId, id }));
-  }
-
-  async inbox(of: InboxOf): Promise<StoredCommand[]> {
-    if ('runId' in of) await this.#queue.settled(of.runId);
-    return this.insist((session) => readInbox(session, this.#server, of));
-  }
-
   /** These write, but change no record: they need not wait for writes that do. */
   async send(command: CommandToSend): Promise<void> {
-    await this.#queue.settled(command.runId);
+    await this.#queue.settle(command.runId);
     let sent = 0;
-    const attempt = (session: Session) => send(session, this.#server, { command, isAgain: sent++ > 0 });
+    const attempt = (session: PoolSession) => sendRow(session, this.#server, { command, isAgain: sent++ > 0 });
     await this.insist(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
-  }
-
-  async acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
-    await this.#queue.settled(claim.runId);
-    await this.insist((session) => acknowledge(session, this.#server.tables, { claim, ids }));
   }
 
   /** Returns false if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
   async #hasRead(
-    stored: StoredRun,
+    stored: ReadRow,
     { messages, signal }: { readonly messages: MessageReader; readonly signal: AbortSignal | undefined },
   ): Promise<boolean> {
     const count = Number(stored.row.message_count);
@@ -263,8 +183,14 @@ export class Reader {
     throw new CheckpointCorruptError(`this record is damaged: it has ${messages.count} of its ${count} messages`);
   }
 
+  /** As `insist`, once this process has made the writes of a run that came before; of all runs, if none is named. */
+  async afterWrites<T>(work: (session: PoolSession) => Promise<T>, runId?: string): Promise<T> {
+    await this.#queue.settle(runId);
+    return this.insist(work);
+  }
+
   /** Runs a piece of work that may be done twice, and retries it. Only a few run at once. @param ms how long it is retried */
-  async insist<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
+  async insist<T>(work: (session: PoolSession) => Promise<T>, ms = this.#waitMs): Promise<T> {
     const until = performance.now() + ms;
     while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#underWay += 1;
@@ -286,11 +212,11 @@ export class Reader {
 }
 
 /** Returns the entry of a row in a list of runs; one with a wrong checksum has the error. */
-export function listedHead(stored: StoredRun): ListedHead {
+export function listedHead(stored: ReadRow): ListedHead {
   const { runId, updatedAt, lease, due, now, row } = stored;
   const place = { due, fair: row.fair ?? '', agent: row.agent ?? '' };
   try {
-    return { ...textsOf(stored), runId, updatedAt, lease, now, ...place };
+    return { ...textsOfRow(stored), runId, updatedAt, lease, now, ...place };
   } catch (error) {
     return { runId, updatedAt, meta: '', head: '', lease, now, ...place, error };
   }

@@ -51,9 +51,9 @@ export class Recording {
     return this.#answers >= this.#steps.length;
   }
 
-  /** Whether the recording continues after the answers that are used. */
-  get hasMore(): boolean {
-    return !this.isOver || this.#rest.length > 0;
+  /** Whether something was said after the last step. */
+  get hasRest(): boolean {
+    return this.#rest.length > 0;
   }
 
   /** How many answers of the model are used. */

@@ -94,7 +94,7 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
     ...(model === undefined || asked ? {} : { models: model as Models }),
     // No answer comes later. A run that was retried needs a record to be retried again, in memory.
     defaults: { ...defaults, modelOutageMs: 0 },
-    ...(replayed.isRetried ? { store: memoryStore() } : {}),
+    ...(replayed.isRetried ? { store: memoryStore(), ports: { critic: replayed.critic } } : {}),
     ...(replayed.isCompacted ? { compactor: recordedCompactor(() => replayed.nextCompaction()) } : {}),
     logger: { warn: () => {} },
   });

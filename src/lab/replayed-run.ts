@@ -1,4 +1,5 @@
 import type {
+  Critic,
   ImageInput,
   Invocation,
   Message,
@@ -46,7 +47,6 @@ export class ReplayedRun {
   #handle = Promise.withResolvers<Run>();
   #asked = 0;
   #retries = 0;
-  #raisedAt = -1;
 
   constructor(recorded: RecordedRun, answering: Answering) {
     this.recorded = recorded;
@@ -62,14 +62,26 @@ export class ReplayedRun {
     return handle.result;
   }
 
-  /** The recorded run was retried where this one has ended, or a critic allowed it more steps after a retry. */
-  isToRetry({ status, error }: RunResult): boolean {
-    if (!this.isRetried || status === 'ok' || this.stopped) return false;
-    const hasMore = this.answering.isBaseline ? this.recording.hasMore : this.#asked < this.recorded.steps.length;
-    if (this.#isRetriedHere) this.#retries += 1;
-    else if (error?.code !== 'STEP_LIMIT' || !hasMore || this.#raisedAt >= this.#steps) return false;
-    else this.#raisedAt = this.#steps;
+  /** Whether the recorded run was retried where this one has ended. */
+  isToRetry({ status }: RunResult): boolean {
+    if (status === 'ok' || this.stopped || !this.#isRetriedHere) return false;
+    this.#retries += 1;
     return true;
+  }
+
+  /** A retry resets the limit of steps. Where the recorded run was then allowed more of them, this one is too. */
+  readonly critic: Critic = {
+    monitor: (_, run) => ({
+      onActivity: () => {},
+      onOutOfSteps: async () => run.raiseSteps(this.#stepsToNextRetry - run.tallies().iteration),
+      stop: () => {},
+    }),
+  };
+
+  get #stepsToNextRetry(): number {
+    // What was said after the last step was said for one more.
+    const all = this.recorded.steps.length + (this.recording.hasRest ? 1 : 0);
+    return this.recorded.retries?.[this.#retries]?.steps ?? all;
   }
 
   get isRetried(): boolean {
@@ -83,7 +95,7 @@ export class ReplayedRun {
 
   /** Whether the next retry of the recorded run came after as many steps as this one has. */
   get #isRetriedHere(): boolean {
-    return this.isRetried && this.recorded.retries?.[this.#retries]?.steps === this.#steps;
+    return this.recorded.retries?.[this.#retries]?.steps === this.#steps;
   }
 
   get handle(): Promise<Run> {

@@ -25,6 +25,18 @@ const passedPhase: History = {
   ...{ isCompacted: false, deaths: [], cancelledIn: -1, retries: 0 },
 };
 
+/** Found by a seed: cancelled in its first step, retried, allowed two more steps, and the first of them is refused. */
+const raisedAfterRetry: History = {
+  turns: [
+    { ...turn, calls: [{ ...look, name: 'skill__sum' }, look] },
+    turn,
+    { ...turn, calls: [] },
+    { ...turn, calls: [] },
+  ],
+  ...{ phases: [], hasSchema: true, maxSteps: 1, grant: 2, approves: 'never', hasEarlier: false, hasImage: false },
+  ...{ isCompacted: false, deaths: [], cancelledIn: 1, retries: 1 },
+};
+
 test(`the baseline of a run equals its record to the byte, runs no tool and opens no socket, after ${HISTORIES} random histories with kills (seed ${seed}) (lab 17, 20, 31)`, {
   timeout: 120_000 * torture,
 }, async () => {
@@ -45,7 +57,7 @@ test(`the baseline of a run equals its record to the byte, runs no tool and open
       }
       expect(count.ran).toBe(ran);
     }),
-    { numRuns: HISTORIES, seed, examples: [[passedPhase]] },
+    { numRuns: HISTORIES, seed, examples: [[passedPhase], [raisedAfterRetry]] },
   );
   // Good and bad ends were met, and runs that a killed process left.
   expect(Object.keys(seen)).toEqual(expect.arrayContaining(['ok', 'interrupted', 'MODEL', 'CANCELLED']));

@@ -83,7 +83,7 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
   const doubles = typeof tools === 'string' ? {} : tools;
   const asked = model === undefined ? mute : isModel(model) ? (model as Model) : undefined;
   const standIn = standInFor(agent, {
-    ...{ agents, skills, doubles, mayRead: onMiss === 'read-live' },
+    ...{ agents, skills, doubles, mayRead: onMiss === 'read-live', isRetried: run.retries !== undefined },
     ...(asked ? { model: asked } : {}),
   });
   const replayed = new ReplayedRun(run, {

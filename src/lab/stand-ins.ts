@@ -21,6 +21,8 @@ interface StandInOptions {
   readonly mayRead: boolean;
   /** The model of the agent and of its phases, in the place of their own; absent = they ask their own. */
   readonly model?: Model;
+  /** Whether the recorded run was retried; absent = it was not. */
+  readonly isRetried?: boolean;
 }
 
 /** An agent that can do nothing: its own tools cannot be reached from it. */
@@ -39,7 +41,7 @@ export interface StandIn {
  * @throws {TypeError} for a tool that it has by name only, and for a double of a tool that it does not have
  */
 export function standInFor(agent: Agent, options: StandInOptions): StandIn {
-  const { model, doubles } = options;
+  const { model, doubles, isRetried } = options;
   const tools = [...toolsOf(agent).values()].map((tool) => withoutEffect(tool, options));
   const { subAgents = [], skills = [] } = agent;
   const children = new Set([
@@ -52,11 +54,15 @@ export function standInFor(agent: Agent, options: StandInOptions): StandIn {
     throw new TypeError(
       `replay: tools.${stranger} doubles a tool that agent ${agent.id} does not have; it has ${names.join(', ') || 'none'}`,
     );
-  const asked = model
-    ? { ...agent, model, ...(agent.phases ? { phases: agent.phases.map(withoutModel) } : {}) }
-    : agent;
+  const phases = agent.phases?.map(({ model: own, ...phase }) => ({
+    ...phase,
+    ...(own && !model ? { model: own } : {}),
+    // The steps that the recorded run kept at a retry are those of its recording.
+    ...(isRetried ? { recovery: 'step' as const } : {}),
+  }));
+  const asked = model ? { model, maxRuntimeMs: Number.POSITIVE_INFINITY } : {};
   return {
-    agent: { ...asked, tools, ...(model ? { maxRuntimeMs: Number.POSITIVE_INFINITY } : {}) },
+    agent: { ...agent, ...asked, tools, ...(phases ? { phases } : {}) },
     agents: subAgents.map((id) => agentNamed(id, options.agents)),
     skills: skills.map((name) => skillNamed(name, options.skills)),
     children,
@@ -92,8 +98,6 @@ function withoutEffect(tool: Tool, { doubles, mayRead }: StandInOptions): Tool {
 function refuse(): never {
   throw new TypeError('a replay makes no call');
 }
-
-const withoutModel = ({ model: _, ...phase }: NonNullable<Agent['phases']>[number]) => phase;
 
 function agentNamed(id: string, agents: readonly Agent[]): Agent {
   const known = agents.find((agent) => agent.id === id);

@@ -37,6 +37,17 @@ const raisedAfterRetry: History = {
   ...{ isCompacted: false, deaths: [], cancelledIn: 1, retries: 1 },
 };
 
+/** Found by a seed: a phase that would begin again keeps its step, because it had called an agent before it was retried. */
+const keptPhase: History = {
+  turns: [turn, { ...turn, calls: [{ name: 'agent__helper', id: 'call_0', input: '{"prompt":"help"}' }] }],
+  phases: [
+    { isOptional: false, bare: false, boundary: true, maxSteps: 2 },
+    { isOptional: false, bare: false, boundary: false, maxSteps: 1 },
+  ],
+  ...{ hasSchema: false, maxSteps: 1, grant: 0, approves: 'never', hasEarlier: false, hasImage: false },
+  ...{ isCompacted: false, deaths: [], cancelledIn: -1, retries: 1 },
+};
+
 test(`the baseline of a run equals its record to the byte, runs no tool and opens no socket, after ${HISTORIES} random histories with kills (seed ${seed}) (lab 17, 20, 31)`, {
   timeout: 120_000 * torture,
 }, async () => {
@@ -57,7 +68,7 @@ test(`the baseline of a run equals its record to the byte, runs no tool and open
       }
       expect(count.ran).toBe(ran);
     }),
-    { numRuns: HISTORIES, seed, examples: [[passedPhase], [raisedAfterRetry]] },
+    { numRuns: HISTORIES, seed, examples: [[passedPhase], [raisedAfterRetry], [keptPhase]] },
   );
   // Good and bad ends were met, and runs that a killed process left.
   expect(Object.keys(seen)).toEqual(expect.arrayContaining(['ok', 'interrupted', 'MODEL', 'CANCELLED']));

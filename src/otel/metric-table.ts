@@ -215,7 +215,7 @@ export const metricTable = {
   },
   'pawl.store.up': {
     // A unit that is an annotation gets no suffix.
-    ...gauge('{store}', [], 'Whether the store answers this process: 1 or 0.'),
+    ...gauge('{store}', [], 'Whether the store answers this process: 1 or 0. A full one answers: its saves fail.'),
     alerts: [
       {
         // The gauges of a process die with it: without any process no other rule has a value to read.

@@ -227,7 +227,7 @@ export class Metrics {
 
 /** How many `once` calls a process died in, of a run that is parked for them: no event says it of each. Each is counted once. */
 function unknownCalls({ attempt, previous }: ObservedRun): number {
-  if (attempt !== undefined || !previous || previous.isTold) return 0;
+  if (attempt !== undefined || !previous || previous.told === 'unknown') return 0;
   return previous.calls.filter(({ effect }) => effect === 'once').length;
 }
 

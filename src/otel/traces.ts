@@ -103,7 +103,7 @@ export class Traces {
       ...{ place, parents: this.#parents, options: this.#options },
     });
     const { attempt, previous } = run;
-    if (previous?.how === 'lost' && !previous.isTold) runTrace.tellLost(previous, isSetAside ? event.code : undefined);
+    if (previous?.how === 'lost' && !previous.told) runTrace.tellLost(previous, isSetAside ? event.code : undefined);
     // A run whose end is recorded is only delivered, and one that is parked at its start is not worked on.
     if (attempt === undefined) return undefined;
     if (run.parent && place.parentId !== undefined) this.#noteParent(place.parentId);

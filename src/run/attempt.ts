@@ -20,8 +20,11 @@ export interface RunAttempt {
   /** Absent: it works, or is lost. */
   readonly ended?: Exclude<AttemptEnd, 'lost'>;
   /** It is lost, and a process that parked the run has told so. */
-  readonly isTold?: true;
+  readonly told?: LossTold;
 }
+
+/** What a process has said about a lost attempt: that it is lost, or also that the outcome of its `once` calls is unknown. */
+type LossTold = 'lost' | 'unknown';
 
 /** A call that was under way when an attempt was lost. */
 export interface LostCall {
@@ -44,8 +47,11 @@ export interface PreviousAttempt {
   readonly at: number;
   /** The calls that had begun and have no result, of an attempt that is lost. */
   readonly calls: readonly LostCall[];
-  /** It is lost, and the process that parked the run after it has told so. */
-  readonly isTold?: true;
+  /**
+   * It is lost, and a process that parked the run after it has told so. `unknown`: it parked the run because the outcome of its
+   * `once` calls is unknown.
+   */
+  readonly told?: LossTold;
 }
 
 /** What a run had used when it ended. */
@@ -75,8 +81,8 @@ const ends: readonly unknown[] = ['left', 'waited', 'slice'] satisfies RunAttemp
 /** Returns whether a stored value is an attempt. */
 export function isAttempt(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { number, from, ended, isTold } = value;
-  if (isTold !== undefined && isTold !== true) return false;
+  const { number, from, ended, told } = value;
+  if (told !== undefined && told !== 'lost' && told !== 'unknown') return false;
   return isCount(number) && isAmount(from) && (ended === undefined || ends.includes(ended));
 }
 
@@ -130,16 +136,21 @@ interface Recorded {
 /** Returns the attempt before this one; undefined if the record knows none. */
 export function previousAttempt({ attempt, updatedAt, iteration, openStep }: Recorded): PreviousAttempt | undefined {
   if (!attempt) return undefined;
-  const { number, from, ended: how = 'lost', isTold } = attempt;
+  const { number, from, ended: how = 'lost', told } = attempt;
   const begun = how === 'lost' ? (openStep?.calls ?? []).filter(({ state }) => state === 'started') : [];
   const step = iteration + 1;
   const calls = begun.map(({ callId, name, effect, attempt }) => ({ callId, name, effect, step, attempt }));
-  return { attempt: number, how, from, at: Math.max(from, updatedAt), calls, ...(isTold ? { isTold } : {}) };
+  return { attempt: number, how, from, at: Math.max(from, updatedAt), calls, ...(told ? { told } : {}) };
 }
 
-/** Returns what a record says of its newest attempt once a process has told that it is lost. One that is not lost stays as it is. */
-export function toldAttempt({ attempt }: Pick<Recorded, 'attempt'>): Pick<Recorded, 'attempt'> {
-  return attempt && attempt.ended === undefined ? { attempt: { ...attempt, isTold: true } } : {};
+/**
+ * Returns what a record says of its newest attempt once a process has told that it is lost. One that is not lost stays as it is.
+ * @param code why that process parked the run
+ */
+export function toldAttempt({ attempt }: Pick<Recorded, 'attempt'>, code: string): Pick<Recorded, 'attempt'> {
+  if (!attempt || attempt.ended !== undefined) return {};
+  const told = code === 'OUTCOME_UNKNOWN' ? 'unknown' : (attempt.told ?? 'lost');
+  return { attempt: { ...attempt, told } };
 }
 
 /** Returns a progress whose attempt ends so. */

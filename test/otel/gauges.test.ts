@@ -1,12 +1,13 @@
 import { metrics } from '@opentelemetry/api';
 import { type CheckpointStore, createExecutor, memoryStore } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
-import { hang, testClock } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { metricTable } from '../../src/otel/metric-table.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
-import { hostOf, settle, until } from '../fixtures/host.ts';
-import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import { StoreFullError } from '../../src/values/errors.ts';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { plainStore, type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
 import { measuring } from './measuring.ts';
 
 const gaugesOf = ({ points }: { points: readonly { name: string }[] }) =>
@@ -94,6 +95,40 @@ describe('the gauges of a store', () => {
     const measured = await read();
     expect(measured.of('pawl.store.up')).toBe(0);
     expect(measured.of('pawl.runs.due')).toBeUndefined();
+  });
+
+  test('of a store that is full show that it answers, and each refused save is counted with its code (otel 15, operations 9)', async () => {
+    const clock = testClock(1_000_000);
+    let isFull = true;
+    const before = ({ method }: StoreCall) => {
+      if (isFull && method === 'append') throw new StoreFullError('no space is left');
+    };
+    const store = watchedStore({ before }, memoryStore({ clock }));
+    const { tracing, read } = measuring();
+    const { start } = hostOf({
+      store,
+      clock,
+      tracing,
+      script: [callTool('pay'), reply('end')],
+      tools: [toolOf('pay', 'once')],
+    });
+    const run = await start({ runId: 'a' });
+    const refused = async () => (await read()).of('pawl.checkpoints.failed', { 'pawl.code': 'STORE_FULL' }) ?? 0;
+    for (let saves = 0; saves < 3; saves++) {
+      const before = await refused();
+      await until(async () => {
+        await clock.advance(1_000);
+        return (await refused()) > before;
+      });
+      const measured = await read();
+      expect([measured.of('pawl.store.up'), measured.of('pawl.runs.live')]).toEqual([1, 1]);
+    }
+    isFull = false;
+    await until(async () => {
+      await clock.advance(1_000);
+      return (await read()).of('pawl.runs.ended', { 'pawl.status': 'ok' }) === 1;
+    });
+    expect((await run.result).status).toBe('ok');
   });
 
   test('of a store that cannot count are pawl.store.up alone (otel 15)', async () => {

@@ -207,7 +207,7 @@ type Place = 'write' | 'call';
 function leftSpans({ attempt, trace, meta: { runId }, openStep }: RunCheckpoint): readonly string[] {
   const traceId = traceIdIn(trace);
   if (!traceId || !attempt) return [];
-  const isOver = attempt.ended !== undefined || attempt.isTold === true;
+  const isOver = attempt.ended !== undefined || attempt.told !== undefined;
   const calls = (openStep?.calls ?? []).filter(({ state }) => isOver || state === 'waiting');
   return [
     ...(isOver ? [attemptSpanId(traceId, runId, attempt.number)] : []),

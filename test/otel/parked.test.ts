@@ -1,4 +1,4 @@
-import { memoryStore } from 'pawl';
+import { memoryStore, type RunObserver } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
@@ -18,6 +18,73 @@ async function diedPaying(tracing: ReturnType<ReturnType<typeof collecting>['pro
 }
 
 const tools = [toolOf('look'), toolOf('pay', 'once')];
+
+type Observed = Parameters<NonNullable<RunObserver['onEvent']>>;
+
+const idsOf = ({ spans }: ReturnType<typeof collecting>) => spans().map((span) => span.spanContext().spanId);
+
+describe('a run that a person parks', () => {
+  test('has a whole trace at once, and its observers learn it: no later start tells the lost attempt again (otel 4, 32)', async () => {
+    const collected = collecting();
+    const life = { isDead: false };
+    const store = await diedPaying(collected.process({}, life), life);
+    const seen: unknown[] = [];
+    const observer = {
+      onEvent: (...[{ type }, { attempt, info }]: Observed) => seen.push([type, attempt, info.prompt]),
+    };
+    const redact = (text: string) => text.replace('Go', '***');
+    const { executor } = hostOf({ tools, store, observers: [observer], redact, tracing: collected.process() });
+    await executor.park('a', 'look at the bill');
+    expect(seen).toEqual([['run.parked', undefined, '***.']]);
+    const whole = ['invoke_agent Worker', '  chat scripted', '  execute_tool look', '  chat scripted'];
+    expect(treeOf(collected.spans())).toEqual([...whole, '  execute_tool pay']);
+    expect(faultsOf(collected)).toEqual([]);
+    const [first] = collected.spans().filter(({ attributes }) => attributes['pawl.attempt'] === 1);
+    expect(first?.attributes).toMatchObject({
+      'pawl.attempt.lost': true,
+      'pawl.status': 'parked',
+      'pawl.code': 'PARKED',
+    });
+
+    const found = await hostOf({ tools, store, tracing: collected.process() }).run({ runId: 'a' });
+    expect(found.error?.code).toBe('RUN_PARKED');
+    const last = hostOf({ tools, store, script: [reply('end')], tracing: collected.process() });
+    await last.executor.unpark('a');
+    expect((await last.run({ runId: 'a' })).status).toBe('ok');
+    expect(faultsOf(collected)).toEqual([]);
+    expect(idsOf(collected).length).toBe(new Set(idsOf(collected)).size);
+  });
+
+  test('is in its trace after its next start, where who parked it has no tracing (otel 4)', async () => {
+    const collected = collecting();
+    const life = { isDead: false };
+    const store = await diedPaying(collected.process({}, life), life);
+    const bare = hostOf({ tools, store });
+    await bare.executor.park('a', 'look at the bill');
+    await hostOf({ tools, store, tracing: collected.process() }).run({ runId: 'a' });
+    expect(faultsOf(collected)).toEqual([]);
+  });
+
+  test('still counts its call of unknown outcome once, by the process that parks it for that later (otel 14)', async () => {
+    const life = { isDead: false };
+    const store = await diedPaying(collecting().process({}, life), life);
+    const { tracing, read } = measuring();
+    const parking = { tools, store, onUnknownOutcome: 'park', tracing } as const;
+    const { executor, run } = hostOf(parking);
+    await executor.park('a', 'look at the bill');
+    const unknown = async () => (await read()).of('pawl.outcomes.unknown', { 'pawl.agent.id': 'worker' });
+    const parkings = async (code: string) =>
+      (await read()).of('pawl.parkings', { 'pawl.agent.id': 'worker', 'pawl.code': code });
+    expect([await parkings('PARKED'), await unknown()]).toEqual([1, 0]);
+    await executor.unpark('a');
+    for (let i = 0; i < 2; i++) await run({ runId: 'a' });
+    // A person parks it once more, and its call is no news.
+    await executor.park('a', 'wait for the bank');
+    await executor.unpark('a');
+    await run({ runId: 'a' });
+    expect(await unknown()).toBe(1);
+  });
+});
 
 describe('a run that is parked for a call of unknown outcome', () => {
   test('has a whole trace at once: the process that parks it tells the lost attempt, its call and the code, and no later one tells them again (otel 4, 11, 32)', async () => {

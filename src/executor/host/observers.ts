@@ -8,7 +8,8 @@ import { guarded } from './guard.ts';
 
 /**
  * How a run came to this process. `started`: by `executor.start`, also if it continues from its record. `recovered`: by
- * `executor.recover`. `hosted`: by a host's machine, through `executor.logic`. `child`: by a call of another run.
+ * `executor.recover`, or a person parked it there. `hosted`: by a host's machine, through `executor.logic`. `child`: by a call of
+ * another run.
  */
 export type RunOrigin = 'started' | 'recovered' | 'hosted' | 'child';
 

@@ -1,4 +1,5 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { previousAttempt } from '../../run/attempt.ts';
 import { identityOf } from '../../run/field-rows.ts';
 import type { RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
@@ -8,6 +9,7 @@ import type { Labels, ParentCall, RunCheckpointMeta, RunInfo } from '../../run/r
 import type { ResumeState } from '../../run/resume.ts';
 import type { Config } from '../host/config.ts';
 import type { ObservedRun } from '../host/observers.ts';
+import { RunRedaction } from '../host/redaction.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
 
@@ -92,6 +94,23 @@ export function observedRun(run: ActiveRun): ObservedRun {
       ? { parent: { runId: parent.runId, callId: parent.callId, ...startOfCall(services.registry, parent) } }
       : {}),
     rootRunId: parent?.rootRunId ?? run.runId,
+  });
+}
+
+/** Returns a run as its observers see it, on which no process works. */
+export function observedRecord({ config }: ActiveRun['services'], record: RunCheckpoint): ObservedRun {
+  const { parent, trace, attempts, inputs = {} } = record;
+  const { redact, clock, defaults } = config;
+  const info = infoFrom(record, { inputs, now: clock.now(), maxIterations: defaults.maxSteps });
+  const previous = previousAttempt(record);
+  return Object.freeze({
+    info: redact ? new RunRedaction(redact).info(info, 'event') : info,
+    origin: 'recovered',
+    starts: attempts,
+    ...(trace === undefined ? {} : { trace }),
+    ...(previous ? { previous } : {}),
+    ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
+    rootRunId: parent?.rootRunId ?? record.meta.runId,
   });
 }
 

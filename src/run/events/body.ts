@@ -43,7 +43,7 @@ export type RunEventBody =
     }
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
-  /** The run is parked until a person unparks it: it parked itself, or a start or a recovery found it parked. */
+  /** The run is parked until a person unparks it: it parked itself, a person parked it, or a start found it parked. */
   | { readonly type: 'run.parked'; readonly code: string; readonly reason: string; readonly by?: Person }
   /** A person unparked the run: the next start continues it. Only in the journal: the run is not live then. */
   | { readonly type: 'run.unparked'; readonly by?: Person }

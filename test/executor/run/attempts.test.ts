@@ -106,7 +106,7 @@ describe('an attempt', () => {
 
   test('of a record of an earlier version begins at 1, and damaged ones are refused (otel 19, 28)', () => {
     expect(previousAttempt({ updatedAt: 5, iteration: 0 })).toBeUndefined();
-    const told = { number: 1, from: 0, isTold: 'yes' };
+    const told = { number: 1, from: 0, told: 'yes' };
     for (const wrong of [
       {},
       { number: -1, from: 0 },
@@ -117,7 +117,7 @@ describe('an attempt', () => {
       null,
     ])
       expect(isAttempt(wrong)).toBe(false);
-    expect(isAttempt({ ...told, isTold: true })).toBe(true);
+    expect(isAttempt({ ...told, told: 'lost' })).toBe(true);
     expect(isAttempt({ number: 1, from: 0, ended: 'slice' })).toBe(true);
   });
 });

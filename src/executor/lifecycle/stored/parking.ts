@@ -1,4 +1,5 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { toldAttempt } from '../../../run/attempt.ts';
 import { isPerson } from '../../../run/command.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { recoverOpenStep } from '../../../run/open-step.ts';
@@ -7,8 +8,12 @@ import type { Person } from '../../../run/waits/wait.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import { RunNotFoundError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
+import { Redactor } from '../../../values/redact.ts';
+import { redactedEvent } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { journalWrite, recordedText, rewriteHead, withStoredRun } from '../../run/record/stored-run.ts';
+import { observedRecord } from '../../run/run-info.ts';
+import { ObserverList } from '../../services/observer-list.ts';
 
 /** Who parks or unparks a run. */
 export interface ParkOptions {
@@ -28,12 +33,24 @@ export async function park(
 ): Promise<void> {
   const by = personIn(options, 'park');
   const parked = { code: 'PARKED', reason: recordedText(services, reason), ...by };
-  const { meta, iteration } = await changeRecord(services, runId, {
-    change: (record) => ({ ...record, parked }),
-    event: { type: 'run.parked', ...parked },
+  const { tracing, notices } = services.config;
+  const event = { type: 'run.parked', ...parked } as const;
+  const record = await changeRecord(services, runId, {
+    change: (record) => ({ ...record, ...(tracing ? toldAttempt(record, parked.code) : {}), parked }),
+    event,
   });
-  services.config.notices.tellParked({ runId, agentId: meta.agentId, iteration }, parked);
+  const { meta, iteration } = record;
+  notices.tellParked({ runId, agentId: meta.agentId, iteration }, parked);
+  tellObservers(services, record, event);
   await services.passParked(runId);
+}
+
+/** Tells the observers of all runs of a run that no process works on: none may start it for days. */
+function tellObservers(services: ExecutorServices, record: RunCheckpoint, body: RunEventBody): void {
+  const { observers, clock, redact } = services.config;
+  const shown = redact ? redactedEvent(body, new Redactor(redact, 'event')) : body;
+  const event = { ...shown, runId: record.meta.runId, seq: (record.seq ?? 0) + 1, at: clock.now() };
+  new ObserverList(observers).pass(event, observedRecord(services, record));
 }
 
 /**
@@ -87,12 +104,13 @@ interface Changing {
   readonly event: RunEventBody;
 }
 
+/** Changes the record of a run. @returns the record before the change */
 function changeRecord(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<RunCheckpoint> {
   return withStoredRun(services, runId, async (run) => {
     const { record, store, claim, counts } = run;
     const changed = change(record);
     counts(changed.attempts);
     await rewriteHead(store, changed, { claim, events: journalWrite(services, run, event) });
-    return changed;
+    return record;
   });
 }

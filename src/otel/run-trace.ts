@@ -80,7 +80,6 @@ export class RunTrace {
     const span = early ?? this.start(started);
     return span.setAttributes({
       ...this.#hosts(),
-      ...{ [genAi.operation]: operations.agent, [genAi.agentName]: nameOfSpan(info.name) },
       ...{ [own.agentId]: nameOfSpan(info.subjectId), [own.runId]: info.runId, [own.rootId]: rootRunId },
       [own.attempt]: attempt,
     });
@@ -157,7 +156,9 @@ function endLost(span: Span, at: number): void {
 
 /** Returns what the span of an attempt begins with. */
 export function agentSpan(agentName: string, links: Link[]): Started {
-  return { name: `${operations.agent} ${agentName}`, kind: SpanKind.INTERNAL, links };
+  // From its start on: samplers and processors look at a span once.
+  const attributes = { [genAi.operation]: operations.agent, [genAi.agentName]: nameOfSpan(agentName) };
+  return { name: `${operations.agent} ${agentName}`, kind: SpanKind.INTERNAL, links, attributes };
 }
 
 /** Returns a link of an attempt. The caller is no parent: one that was not sampled drops no run. */

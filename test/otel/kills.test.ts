@@ -5,19 +5,16 @@ import {
   defineAgent,
   defineTool,
   type Executor,
-  type RunCheckpoint,
   type Tool,
   type ToolContext,
 } from 'pawl';
 import { callTool, callTools, reply, type ScriptedRequest, type ScriptedStep } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { attemptSpanId, callSpanId } from '../../src/otel/ids.ts';
-import { traceIdIn } from '../../src/run/attempt.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { settle, toolOf } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
-import { type Collected, collecting, droppedOf, faultsOf } from './spans.ts';
+import { type Collected, collecting, droppedOf, faultsOf, leftSpans } from './spans.ts';
 
 type Call = Parameters<typeof callTools>[0][number];
 
@@ -199,23 +196,6 @@ interface Process {
 
 /** Where a process dies: after a write of its store, or at a boundary of a call. */
 type Place = 'write' | 'call';
-
-/**
- * Spans of attempts that had left their run, of calls that had begun to wait, and of lost attempts for which the run was parked, when
- * their process died before it could say so: no record tells of them.
- */
-function leftSpans({ attempt, trace, meta: { runId }, openStep }: RunCheckpoint): readonly string[] {
-  const traceId = traceIdIn(trace);
-  if (!traceId || !attempt) return [];
-  const isOver = attempt.ended !== undefined || attempt.told !== undefined;
-  const calls = (openStep?.calls ?? []).filter(({ state }) => isOver || state === 'waiting');
-  return [
-    ...(isOver ? [attemptSpanId(traceId, runId, attempt.number)] : []),
-    ...calls.map(({ callId, attempt: callAttempt }) =>
-      callSpanId(traceId, { runId, attempt: attempt.number, callId, callAttempt }),
-    ),
-  ];
-}
 
 /** Lets processes of a run die at these places, one after the other; the last one ends the run. */
 async function kill(

@@ -6,8 +6,10 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { RunCheckpoint } from 'pawl';
 import { type OpenTelemetryOptions, openTelemetry, runIds } from 'pawl/otel';
-import { attemptSpanId } from '../../src/otel/ids.ts';
+import { attemptSpanId, callSpanId } from '../../src/otel/ids.ts';
+import { traceIdIn } from '../../src/run/attempt.ts';
 
 /** What one process, or several one after the other, export. */
 export interface Collected {
@@ -65,6 +67,23 @@ export interface Unknowable {
   readonly left: ReadonlySet<string>;
 }
 
+/**
+ * Spans of attempts that had left their run, of calls that had begun to wait, and of lost attempts for which the run was parked, when
+ * their process died before it could say so: no record tells of them.
+ */
+export function leftSpans({ attempt, trace, meta: { runId }, openStep }: RunCheckpoint): readonly string[] {
+  const traceId = traceIdIn(trace);
+  if (!traceId || !attempt) return [];
+  const isOver = attempt.ended !== undefined || attempt.told !== undefined;
+  const calls = (openStep?.calls ?? []).filter(({ state }) => isOver || state === 'waiting');
+  return [
+    ...(isOver ? [attemptSpanId(traceId, runId, attempt.number)] : []),
+    ...calls.map(({ callId, attempt: callAttempt }) =>
+      callSpanId(traceId, { runId, attempt: attempt.number, callId, callAttempt }),
+    ),
+  ];
+}
+
 const nothing: Unknowable = { ended: new Set(), left: new Set() };
 
 /**
@@ -88,10 +107,14 @@ export function faultsOf(
   ];
 }
 
-/** In a crash loop no record says that what was lost is told: it is told again, and equally. */
+/**
+ * In a crash loop no record says that what was lost is told: it is told again, and equally. A call that began a run ends before its
+ * result is stored: a process that dies between both has told its end, and the next one tells that it is lost.
+ */
 function isOnce(span: ReadableSpan, byId: ReadonlyMap<string, ReadableSpan>): boolean {
   const other = byId.get(span.spanContext().spanId) as ReadableSpan;
-  return other === span || (isLost(span) && asTold(span) === asTold(other));
+  if (other === span || (isLost(span) && asTold(span) === asTold(other))) return true;
+  return span.name.startsWith('execute_tool agent__') && isLost(span) !== isLost(other);
 }
 
 const asTold = ({ name, startTime, endTime, attributes }: ReadableSpan): string =>

@@ -25,6 +25,22 @@ describe('a trace', () => {
     expect(treeOf(spans)).toEqual(['invoke_agent Worker', '  chat scripted', '  execute_tool look', '  chat scripted']);
   });
 
+  test('has the operation of each span from its start on, when samplers and processors look (otel 10, 13)', async () => {
+    const begun: unknown[] = [];
+    const onStart: SpanProcessor['onStart'] = ({ name, attributes }) =>
+      void begun.push([name, attributes['gen_ai.operation.name']]);
+    const watching = { onStart, onEnd: () => {}, forceFlush: async () => {}, shutdown: async () => {} };
+    const tracing = openTelemetry({ tracerProvider: new TracerProvider({ spanProcessors: [watching] }) });
+    await hostOf({ script: script(), tools, tracing, logger: { warn: () => {} } }).run({ runId: 'a' });
+    expect(new Set(begun.map((each) => JSON.stringify(each)))).toEqual(
+      new Set([
+        '["invoke_agent Worker","invoke_agent"]',
+        '["chat scripted","chat"]',
+        '["execute_tool look","execute_tool"]',
+      ]),
+    );
+  });
+
   test('has names and counts of the conventions, and no text of the run (otel 10, 11, 12)', async () => {
     const collected = collecting();
     const secret = toolOf('look', 'once', async () => 'SECRET result');

@@ -17,8 +17,8 @@ export interface OpenTelemetryOptions {
    */
   readonly trace?: 'link' | 'join';
   /**
-   * `true`: spans have the prompt and the answer of a run, and the arguments and results of its tools, after `redact`. Default
-   * `false`: ids, names and codes only.
+   * `true`: spans have the prompt and the answer of a run, what its model answers, and the arguments and results of its tools, after
+   * `redact`. Default `false`: ids, names and codes only.
    */
   readonly content?: boolean;
   /** Most characters of one content; default 8,192. A longer one is cut, with `pawl.cut`. */

@@ -28,6 +28,8 @@ export class RunSpans {
   #isSaved = false;
   #events = 0;
   #isLost = false;
+  /** What the model has said in its newest request, as readers of events get it. Empty without contents. */
+  #answer = '';
 
   constructor(runTrace: RunTrace, { attempt, at, early }: BegunAttempt) {
     this.#trace = runTrace;
@@ -59,6 +61,9 @@ export class RunSpans {
       case 'wait.expired':
       case 'wait.withdrawn':
         this.#note(event.type, { kind: event.kind, wait: event.waitId }, at);
+        return false;
+      case 'model.delta':
+        if (event.kind === 'text') this.#hear(event.text);
         return false;
       case 'step.done':
         if (event.spend) this.#span.setAttribute(own.spendUsd, event.spend.usd);
@@ -93,6 +98,7 @@ export class RunSpans {
 
   #askModel(call: Extract<TracedCall, { kind: 'model' }>, next: () => Promise<unknown>): void {
     const { step, provider, modelId, purpose } = call;
+    if (!purpose) this.#answer = '';
     const span = this.#trace.start({
       ...{ name: `${operations.model} ${modelId}`, kind: SpanKind.CLIENT, parent: this.#span.spanContext() },
       attributes: {
@@ -117,9 +123,20 @@ export class RunSpans {
       }
     };
     void made.then(
-      (reply) => end(() => span.setAttributes(replyAttributes(reply))),
+      (reply) =>
+        end(() => {
+          span.setAttributes(replyAttributes(reply));
+          if (!purpose && this.#answer !== '')
+            this.#say(span, genAi.outputMessages, messageOf('assistant', this.#answer));
+        }),
       (error) => end(() => fail(span, codeOf(error))),
     );
+  }
+
+  /** Keeps the beginning of what the model says. */
+  #hear(text: string): void {
+    const { contentChars = 0 } = this.#trace.options;
+    if (this.#answer.length <= contentChars) this.#answer += text.slice(0, contentChars + 1);
   }
 
   /** Adds a content to a span, where the host asked for contents. */

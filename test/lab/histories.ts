@@ -292,10 +292,11 @@ async function live(
     }
     if (result?.status !== 'waiting')
       return { executor, isOver: result !== undefined && result.status !== 'interrupted' };
-    for (const wait of await executor.waiting()) {
+    for (const wait of (await Promise.race([executor.waiting(), process.died])) ?? []) {
       const control = executor.control(wait.runId);
-      if (history.approves === 'no') await control.deny(wait.id, { reason: 'no' });
-      else await control.approve(wait.id);
+      const isYes = history.approves !== 'no';
+      const answer = isYes ? control.approve(wait.id) : control.deny(wait.id, { reason: 'no' });
+      await Promise.race([answer, process.died]);
     }
   }
   throw new Error('the run never ends');

@@ -49,6 +49,13 @@ describe.concurrent('pawl run', () => {
     );
     const lines = jsonLines((await run('--json')).stdout);
     expect(lines).toContainEqual({
+      ...{ type: 'model.retry', runId: expect.any(String), iteration: 1, model: 'lab/first', attempt: 2, status: 529 },
+      ...{
+        delayMs: expect.any(Number),
+        error: expect.objectContaining({ message: expect.stringMatching(/Overloaded/) }),
+      },
+    });
+    expect(lines).toContainEqual({
       ...{ type: 'model.fallback', runId: expect.any(String), iteration: 1, from: 'lab/first', to: 'lab/second' },
       ...{ status: 529, error: expect.objectContaining({ message: expect.stringContaining('Overloaded') }) },
     });

@@ -79,6 +79,10 @@ function jsonProgress(output: Output, store: string): CommandProgress {
         const { type, runId, step: iteration, from, to, error, status } = event;
         return print({ type, runId, iteration, from, to, error, status });
       }
+      if (event.type === 'model.retry') {
+        const { type, runId, step: iteration, model, attempt, delayMs, error, status } = event;
+        return print({ type, runId, iteration, model, attempt, delayMs, error, status });
+      }
       if (event.type !== 'step.done') return;
       const { type, runId, step: iteration, tools, usage } = event;
       print({ type, runId, iteration, tools, usage });

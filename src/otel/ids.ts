@@ -49,7 +49,11 @@ export function callSpanId(traceId: string, { runId, attempt, callId, callAttemp
 /** Lengths stand before the parts: no two lists make the same text. */
 function hash(parts: readonly string[], digits: number): string {
   const text = parts.map((part) => `${part.length}:${part}`).join('');
-  const id = createHash('sha256').update(text).digest('hex').slice(0, digits);
+  // A part of a longer text would keep all of it, in each span.
+  const id = createHash('sha256')
+    .update(text)
+    .digest()
+    .toString('hex', 0, digits / 2);
   // An id of zeros is none.
   return isZero(id) ? id.replace(/0$/, '1') : id;
 }
@@ -65,7 +69,7 @@ export function placeText({ traceId, parentId = NONE, isSampled, caller }: Trace
 }
 
 function traceparent({ traceId, spanId, isSampled }: SpanPlace): string {
-  return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
+  return ['00', traceId, spanId, isSampled ? '01' : '00'].join('-');
 }
 
 /** Reads the place that a record keeps; undefined for a text that is none. */

@@ -58,14 +58,18 @@ const MAX_NAME_CHARS = 256;
 /** Returns a name from outside as a span may have it: without control characters, and cut. */
 export function nameOfSpan(text: string): string {
   const cut = text.length > MAX_NAME_CHARS ? text.slice(0, MAX_NAME_CHARS) : text;
-  let clean = '';
-  for (const char of cut.toWellFormed()) clean += isControl(char) ? ' ' : char;
-  return clean;
+  const formed = cut.toWellFormed();
+  // Most names are clean, and a thousand runs share them.
+  if (!hasControl(formed)) return formed;
+  return Array.from(formed, (char) => (hasControl(char) ? ' ' : char)).join('');
 }
 
-function isControl(char: string): boolean {
-  const code = char.charCodeAt(0);
-  return code < 32 || (code >= 127 && code < 160);
+function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 32 || (code >= 127 && code < 160)) return true;
+  }
+  return false;
 }
 
 /** Most attributes of a host in one span. */

@@ -21,9 +21,10 @@ export class RunSpans {
   readonly #trace: RunTrace;
   readonly #attempt: number;
   readonly #span: Span;
-  readonly #tools = new Map<string, Span>();
+  /** Made with the first call: thousands of runs wait for a model. */
+  #tools: Map<string, Span> | undefined;
   /** Calls that are over. They end once the store has their results: until then a successor would tell them as lost. */
-  #done: { readonly span: Span; readonly at: number }[] = [];
+  #done: { readonly span: Span; readonly at: number }[] | undefined;
   /** Whether the record has this attempt, so that a successor would tell it. */
   #isSaved = false;
   #events = 0;
@@ -76,7 +77,7 @@ export class RunSpans {
       case 'lease.lost':
         // The process that has the run now tells this attempt, and its open calls.
         this.#isLost = true;
-        this.#done = [];
+        this.#done = undefined;
         return false;
       case 'run.parked':
         return this.#end(at, { [own.status]: 'parked', [own.code]: event.code });
@@ -91,7 +92,7 @@ export class RunSpans {
   enter(call: TracedCall, next: () => Promise<unknown>): void {
     if (call.kind === 'model') this.#askModel(call, next);
     else {
-      const span = this.#tools.get(call.callId) ?? this.#span;
+      const span = this.#tools?.get(call.callId) ?? this.#span;
       void context.with(trace.setSpan(ROOT_CONTEXT, span), next);
     }
   }
@@ -113,30 +114,31 @@ export class RunSpans {
       },
     });
     const made = context.with(trace.setSpan(ROOT_CONTEXT, span), next);
-    const end = (describe: () => void) => {
-      try {
-        describe();
-        span.end();
-      } catch (error) {
-        // A processor of the host may throw: no code waits for the end of a span.
-        this.#trace.options.warn('callback.threw', { what: 'tracing', error });
-      }
-    };
     void made.then(
-      (reply) =>
-        end(() => {
-          span.setAttributes(replyAttributes(reply));
-          if (!purpose && this.#answer !== '')
-            this.#say(span, genAi.outputMessages, messageOf('assistant', this.#answer));
-        }),
-      (error) => end(() => fail(span, codeOf(error))),
+      (reply) => this.#endRequest(span, { reply, answer: purpose ? '' : this.#answer }),
+      (error) => this.#endRequest(span, { error }),
     );
+  }
+
+  #endRequest(span: Span, end: { reply: unknown; answer: string } | { error: unknown }): void {
+    try {
+      if ('error' in end) fail(span, codeOf(end.error));
+      else {
+        span.setAttributes(replyAttributes(end.reply));
+        if (end.answer !== '') this.#say(span, genAi.outputMessages, messageOf('assistant', end.answer));
+      }
+      span.end();
+    } catch (error) {
+      // A processor of the host may throw: no code waits for the end of a span.
+      this.#trace.options.warn('callback.threw', { what: 'tracing', error });
+    }
   }
 
   /** Keeps the beginning of what the model says. */
   #hear(text: string): void {
-    const { contentChars = 0 } = this.#trace.options;
-    if (this.#answer.length <= contentChars) this.#answer += text.slice(0, contentChars + 1);
+    const { contentChars } = this.#trace.options;
+    if (contentChars !== undefined && this.#answer.length <= contentChars)
+      this.#answer += text.slice(0, contentChars + 1);
   }
 
   /** Adds a content to a span, where the host asked for contents. */
@@ -147,31 +149,35 @@ export class RunSpans {
 
   #toolStarted({ at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {
     const span = this.#trace.startCall(call, at, { attempt: this.#attempt, parent: this.#span });
+    this.#tools ??= new Map();
     this.#tools.set(call.callId, span);
     this.#say(span, genAi.toolArguments, call.input);
   }
 
   #toolDone({ callId, output, at }: Extract<RunEvent, { type: 'tool.done' }>): void {
-    const span = this.#tools.get(callId);
-    this.#tools.delete(callId);
+    const span = this.#tools?.get(callId);
+    this.#tools?.delete(callId);
     this.#say(span, genAi.toolResult, textIn(output));
     if (span && output.type.startsWith('error'))
       span.setAttribute(genAi.errorType, 'tool_error').setStatus({ code: SpanStatusCode.ERROR });
     if (!span || this.#isLost) return;
     // A process that is killed before its save returns exports no held span: those of a child run would miss their parent.
-    if (this.#isSaved && !this.#trace.isAbove(span)) this.#done.push({ span, at });
-    else span.end(at);
+    if (!this.#isSaved || this.#trace.isAbove(span)) span.end(at);
+    else {
+      this.#done ??= [];
+      this.#done.push({ span, at });
+    }
   }
 
   #endDone(until: number): void {
-    for (const { span, at } of this.#done) if (at <= until) span.end(at);
-    this.#done = this.#done.filter(({ at }) => at > until);
+    for (const { span, at } of this.#done ?? []) if (at <= until) span.end(at);
+    this.#done = this.#done?.filter(({ at }) => at > until);
   }
 
   /** The call continues in another span, once its wait is over. */
   #toolWaits(callId = '', at = 0): void {
-    const span = this.#tools.get(callId);
-    this.#tools.delete(callId);
+    const span = this.#tools?.get(callId);
+    this.#tools?.delete(callId);
     span?.setAttribute(own.toolState, 'waiting').end(at);
   }
 
@@ -186,8 +192,8 @@ export class RunSpans {
   #end(at: number, attributes: Attributes): true {
     if (this.#isLost) return true;
     this.#endDone(at);
-    for (const span of this.#tools.values()) span.setAttribute(own.toolState, 'left').end(at);
-    this.#tools.clear();
+    for (const span of this.#tools?.values() ?? []) span.setAttribute(own.toolState, 'left').end(at);
+    this.#tools = undefined;
     if (this.#events > MAX_SPAN_EVENTS) this.#span.setAttribute(own.eventsDropped, this.#events - MAX_SPAN_EVENTS);
     this.#span.setAttributes(attributes).end(at);
     return true;

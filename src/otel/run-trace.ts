@@ -7,6 +7,7 @@ import {
   type SpanOptions,
   SpanStatusCode,
   TraceFlags,
+  type Tracer,
 } from '@opentelemetry/api';
 import type { ObservedRun, WatchedExecutor } from '../index.ts';
 import { attemptSpanId, callSpanId, type SpanPlace, type TracePlace } from './ids.ts';
@@ -23,12 +24,26 @@ export interface TraceOptions {
   readonly warn: WatchedExecutor['warn'];
 }
 
-/** What the trace of a run has besides the run. */
-interface Standing {
-  readonly place: TracePlace;
+/** What all traces of a process share. */
+export interface SharedByTraces {
   /** The ids of calls that began a run in this process. */
   readonly parents: ReadonlySet<string>;
   readonly options: TraceOptions;
+  readonly start: (tracer: Tracer, wished: WishedSpan, started: Started) => Span;
+}
+
+/** Where a span that begins is to be. */
+export interface WishedSpan {
+  readonly place: TracePlace;
+  /** Undefined: a random one. */
+  readonly spanId: string | undefined;
+}
+
+/** What the trace of a run has besides the run. */
+interface Standing {
+  readonly place: TracePlace;
+  readonly tracer: Tracer;
+  readonly shared: SharedByTraces;
 }
 
 /** A span that begins. */
@@ -37,9 +52,6 @@ export interface Started extends SpanOptions {
   /** Undefined: the span is the root of its trace. */
   readonly parent?: SpanContext | undefined;
 }
-
-/** Begins a span. `spanId`: the id that it gets; absent = a random one. */
-type StartSpan = (options: Started & { readonly spanId?: string }) => Span;
 
 /** A tool call, by one of its starts. */
 interface StartedCall {
@@ -52,23 +64,30 @@ interface StartedCall {
 
 /** The trace of one run: its place in it, and the spans that each process names alike. */
 export class RunTrace {
-  readonly start: StartSpan;
   readonly run: ObservedRun;
   readonly #place: TracePlace;
-  readonly options: TraceOptions;
-  readonly #parents: ReadonlySet<string>;
+  readonly #tracer: Tracer;
+  readonly #shared: SharedByTraces;
 
-  constructor(start: StartSpan, run: ObservedRun, { place, parents, options }: Standing) {
-    this.start = start;
+  constructor(run: ObservedRun, { place, tracer, shared }: Standing) {
     this.run = run;
     this.#place = place;
-    this.#parents = parents;
-    this.options = options;
+    this.#tracer = tracer;
+    this.#shared = shared;
+  }
+
+  get options(): TraceOptions {
+    return this.#shared.options;
+  }
+
+  /** Begins a span. @param options.spanId the id that it gets; absent = a random one */
+  start({ spanId, ...started }: Started & { readonly spanId?: string }): Span {
+    return this.#shared.start(this.#tracer, { place: this.#place, spanId }, started);
   }
 
   /** Returns whether the span of another run is below this one. */
   isAbove(span: Span): boolean {
-    return this.#parents.has(span.spanContext().spanId);
+    return this.#shared.parents.has(span.spanContext().spanId);
   }
 
   /** Begins the span of an attempt. @param from wall clock, ms @param early the span, if it began before */

@@ -22,7 +22,16 @@ import {
 } from './ids.ts';
 import { nameOfSpan } from './names.ts';
 import { RunSpans } from './run-spans.ts';
-import { agentSpan, linkTo, RunTrace, remote, type Started, type TraceOptions } from './run-trace.ts';
+import {
+  agentSpan,
+  linkTo,
+  RunTrace,
+  remote,
+  type SharedByTraces,
+  type Started,
+  type TraceOptions,
+  type WishedSpan,
+} from './run-trace.ts';
 
 /** Most roots that wait for the first event of their run. */
 const MAX_EARLY = 1_000;
@@ -37,6 +46,7 @@ export const SCOPE = 'pawl';
 export class Traces {
   readonly #provider: TracerProvider | undefined;
   readonly #options: TraceOptions;
+  readonly #shared: SharedByTraces;
   /** The spans of each run at work here. */
   readonly #runs = new WeakMap<ObservedRun, RunSpans>();
   /** Root spans that began with their trace, by trace id: their runs have not said anything yet. */
@@ -50,6 +60,7 @@ export class Traces {
   constructor(provider: TracerProvider | undefined, options: TraceOptions) {
     this.#provider = provider;
     this.#options = options;
+    this.#shared = { parents: this.#parents, options, start: this.#start.bind(this) };
   }
 
   /** Returns the text that the record of a run keeps; undefined while no provider is there. */
@@ -99,9 +110,7 @@ export class Traces {
     const tracer = this.#tracer();
     // A run that was not sampled at first is traced by no later process.
     if (!tracer || !place?.isSampled) return undefined;
-    const runTrace = new RunTrace(({ spanId, ...started }) => this.#start(tracer, { place, spanId }, started), run, {
-      ...{ place, parents: this.#parents, options: this.#options },
-    });
+    const runTrace = new RunTrace(run, { place, tracer, shared: this.#shared });
     const { attempt, previous } = run;
     if (previous?.how === 'lost' && !previous.told) runTrace.tellLost(previous, isSetAside ? event.code : undefined);
     // A run whose end is recorded is only delivered, and one that is parked at its start is not worked on.
@@ -124,7 +133,7 @@ export class Traces {
     return root;
   }
 
-  #start(tracer: Tracer, wished: Wished, { name, parent, ...options }: Started): Span {
+  #start(tracer: Tracer, wished: WishedSpan, { name, parent, ...options }: Started): Span {
     const { traceId } = wished.place;
     const { spanId } = wished;
     // Without ids of its own the root gets its trace from a parent that no process exports.
@@ -156,12 +165,6 @@ export class Traces {
 /** What the provider of the API has besides. */
 interface Proxied {
   getDelegateTracer(name: string): Tracer | undefined;
-}
-
-interface Wished {
-  readonly place: TracePlace;
-  /** Undefined: a random one. */
-  readonly spanId: string | undefined;
 }
 
 function placeOf({ traceId, spanId, traceFlags }: SpanContext): SpanPlace {

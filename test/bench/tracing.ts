@@ -35,6 +35,8 @@ export async function tracingRows(isQuick: boolean): Promise<Part> {
   };
 }
 
+/** The least of three: what has not been collected yet only adds to it. */
 function heapOf(runs: number, kind: string): number {
-  return Number(childNode('--expose-gc', idleWorker, String(runs), kind));
+  const found = [1, 2, 3].map(() => Number(childNode('--expose-gc', idleWorker, String(runs), kind)));
+  return Math.min(...found);
 }

@@ -178,6 +178,7 @@ export {
   claimRun,
   heldFor,
   leaveRun,
+  readDeployment,
   releaseClaim,
   renewClaim,
   takeRun,

@@ -16,7 +16,7 @@ export interface RunVerdict {
   /**
    * `resumes`: it continues. `waits`: for an answer, an event, a time, a child or its model. `child`: its parent continues it.
    * `live`: a process works on it. `parked`: it is parked, or the next start parks it. `skipped`: left alone, because there is
-   * no agent of its id. `fails`: `migrate` fails, and it stays as it is. `unreadable`: its bytes are kept, and nothing is done.
+   * no agent of its id, or a newer deployment has claimed it. `fails`: `migrate` fails, and it stays as it is. `unreadable`: its bytes are kept, and nothing is done.
    */
   readonly verdict: 'resumes' | 'waits' | 'child' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
   /** Why, in words, without the code. */
@@ -57,6 +57,8 @@ export interface VerdictFacts {
   readonly place?: TreePlace | undefined;
   /** Whether it rests and is not due: nothing looks at it before. */
   readonly isResting?: boolean | undefined;
+  /** A higher deployment than that of this process, which has claimed it. */
+  readonly newer?: number | undefined;
   readonly next?: (() => NextStart) | undefined;
 }
 
@@ -86,7 +88,7 @@ interface Known extends VerdictFacts {
 type Row = (facts: Known) => RunVerdict | PersonNeed | undefined;
 
 /** In this order, after `unreadable`: see docs/decisions/0031. */
-const rows: readonly Row[] = [live, parked, failing, child, agentless, waiting, parking, resuming];
+const rows: readonly Row[] = [live, parked, newer, failing, child, agentless, waiting, parking, resuming];
 
 /** The words for a run that is live in the process that asks. */
 export const LIVE_HERE = 'it is live in this process';
@@ -103,6 +105,13 @@ function parked({ entry, agent }: Known): RunVerdict | undefined {
   if (status !== 'parked' || (agent !== undefined && !staysParked(code))) return undefined;
   const words = reason === undefined ? 'it is parked' : `it is parked: ${reason}`;
   return { verdict: 'parked', reason: words, ...(code ? { code } : {}), needsPerson: true };
+}
+
+/** While it rests, an answer or a time is what it needs: which deployment continues it then is open. */
+function newer({ newer: deployment, isResting: rests = false }: Known): RunVerdict | undefined {
+  if (deployment === undefined || rests) return undefined;
+  const reason = `it is left to deployment ${deployment}, which has worked on it and is newer than this one`;
+  return { verdict: 'skipped', reason, code: 'NEWER_DEPLOYMENT', needsPerson: true };
 }
 
 function failing({ next }: Known): RunVerdict | undefined {

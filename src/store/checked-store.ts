@@ -5,7 +5,7 @@ import type { Clock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { readProperty } from '../values/error-data.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.ts';
-import { isAmount, isObject } from '../values/json.ts';
+import { isAmount, isCount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type { RunCounts } from './counting/port.ts';
@@ -93,6 +93,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   'due.countRuns': checkedCounts,
   'due.take': checkedTaken,
   'due.heldUntil': checkedHeldUntil,
+  'due.deploymentOf': checkedDeployment,
   'history.list': checkedEnded,
   'journal.read': checkedEvents,
   'journal.loadPart': checkedPart,
@@ -186,6 +187,12 @@ function checkedHeldUntil(answer: unknown): number | null {
   if (answer === null || answer === undefined) return null;
   if (isAmount(answer)) return answer as number;
   throw wrongAnswer('due.heldUntil', answer, 'a time in ms, or null');
+}
+
+function checkedDeployment(answer: unknown): number | null {
+  if (answer === null || answer === undefined) return null;
+  if (isCount(answer)) return answer as number;
+  throw wrongAnswer('due.deploymentOf', answer, 'a whole number, or null');
 }
 
 function checkedEnded(answer: unknown): unknown {

@@ -105,6 +105,8 @@ export interface DueStore {
   take(options: TakeDueOptions): Promise<TakenRuns>;
   /** When the live claim of a run ends, wall clock, ms; null = no live owner holds it. */
   heldUntil(runId: string): Promise<number | null>;
+  /** The highest deployment that has claimed the run; null = none said its number, or the run has no record. */
+  deploymentOf(runId: string): Promise<number | null>;
   /** How many runs rest: those that are due later, or only by a command. One that was given back does not. */
   countResting(): Promise<number>;
   /** Counts the runs by one read of an index, without reading their records. */

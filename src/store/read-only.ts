@@ -35,6 +35,7 @@ export const groupMethods = {
     list: 'reads',
     take: 'writes',
     heldUntil: 'reads',
+    deploymentOf: 'reads',
     countResting: 'reads',
     countRuns: 'reads',
   },

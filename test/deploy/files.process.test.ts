@@ -109,3 +109,15 @@ test.skipIf(!hasSystemd())(
     rmSync(folder, { recursive: true });
   },
 );
+
+test('each thing that no test can check has the day on which a person last did it, or never (operations 44)', () => {
+  const page = textOf('../deploying.md');
+  const table = page.slice(page.indexOf('| what | the tests of Pawl |')).split('\n');
+  const rows = table.slice(2, table.indexOf('')).map((line) => line.split('|').map((cell) => cell.trim()));
+  expect(rows.length).toBeGreaterThan(6);
+  const today = new Date().toISOString().slice(0, 10);
+  for (const [, what, , unchecked, day = ''] of rows) {
+    const isDay = /^20\d\d-[01]\d-[0-3]\d$/.test(day) && day <= today;
+    expect(unchecked === '' ? day === '' : isDay || day === 'never', `${what}: ${day}`).toBe(true);
+  }
+});

@@ -94,7 +94,7 @@ async function answer(
       for (const { run: _, ...got } of taken) claims.set(`${host} ${got.runId}`, got);
       return [now, nextAt, taken.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))];
     },
-    held: () => store.due.heldUntil(runId),
+    held: async () => [await store.due.heldUntil(runId), await store.due.deploymentOf(runId)],
     release: async () => claim && store.release(claim),
     leave: async () => claim && store.due.leave(claim, { ...dueAt, readUpTo: read.get(runId) ?? 0, attempts: 0 }),
     send: () => store.send(runId, { id: `c${which}`, kind: 'steer', text: 'Hello.' }),

@@ -101,6 +101,13 @@ export function heldFor({ isDead }: Pick<Writer, 'isDead'> = {}): Decide<number 
   };
 }
 
+/** Decides nothing: answers with the highest deployment that has claimed a run; null = none said its number. */
+export const readDeployment: Decide<number | null> = (facts) => {
+  if (facts.damage !== undefined) return { value: null };
+  const need = lacking(facts, ofLease);
+  return need ?? { value: facts.lease?.deployment ?? null };
+};
+
 /** Decides the renewal of a lease for another `ttlMs`. @throws {LEASE_LOST} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {

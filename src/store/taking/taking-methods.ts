@@ -3,8 +3,9 @@ import type { Clock } from '../../values/clock.ts';
 import type { DueRun, DueStore, TakeDueOptions, TakenRun, TakenRuns } from '../due-port.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
+import type { Decide } from '../rules/decision.ts';
 import type { IsDead } from '../rules/lease.ts';
-import { heldFor, takeRun } from '../rules/ownership.ts';
+import { heldFor, readDeployment, takeRun } from '../rules/ownership.ts';
 import type { DueDriver, ListedHead, StoreDriver, TakeDue, TakenHead } from '../store-driver.ts';
 
 /** Most runs that one call takes. */
@@ -22,8 +23,10 @@ interface Parts {
 }
 
 /** Returns the methods of a store that take due runs. */
-export function takingMethods(due: DueDriver, parts: Parts): Pick<DueStore, 'take' | 'heldUntil'> {
+export function takingMethods(due: DueDriver, parts: Parts): Pick<DueStore, 'take' | 'heldUntil' | 'deploymentOf'> {
   const { driver, clock, isDead, onTake } = parts;
+  const ask = (runId: string, decide: Decide<number | null>) =>
+    driver.write({ kind: 'claim', runId: checkRunId(runId), decide, size: 0, hasClaim: false });
   let after: string | undefined;
   return {
     take: async (options) => {
@@ -36,10 +39,10 @@ export function takingMethods(due: DueDriver, parts: Parts): Pick<DueStore, 'tak
       return { now, claims, ...(nextAt === undefined ? {} : { nextAt }) } satisfies TakenRuns;
     },
     heldUntil: async (runId) => {
-      const decide = heldFor({ isDead });
-      const ms = await driver.write({ kind: 'claim', runId: checkRunId(runId), decide, size: 0, hasClaim: false });
+      const ms = await ask(runId, heldFor({ isDead }));
       return ms === null ? null : Math.ceil(clock.now() + ms);
     },
+    deploymentOf: (runId) => ask(runId, readDeployment),
   };
 }
 

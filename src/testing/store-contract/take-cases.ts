@@ -361,6 +361,9 @@ export const takeCases: readonly Draft[] = [
       const taken = ids(await takeRuns(other, { version: 8 }));
       assert.deepEqual([taken.slice(0, 2).sort(), taken.slice(2)], [['a0', 'b0'], ['a1']]);
       assert.deepEqual(await takeIds(store), ['a2']);
+      assert.equal(await other.due.deploymentOf('a2'), 9);
+      assert.equal(await other.due.deploymentOf('a1'), 8);
+      assert.equal(await other.due.deploymentOf('nobody'), null);
       assert((await other.due.heldUntil('a2')) !== null);
     },
     'reopen',

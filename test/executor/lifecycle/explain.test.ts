@@ -80,6 +80,30 @@ describe('executor.explain', () => {
     });
   });
 
+  test('says of a run that a newer deployment has claimed that this one leaves it, also where it lacks the agent (operations 35)', async () => {
+    const store = memoryStore();
+    const newer = hostOf({ store, script: [callTool('look'), hang()], tools: [toolOf('look')], deployment: 7 });
+    const run = await newer.start({ runId: 'r' });
+    await until(async () => (await store.load('r'))?.iteration === 1);
+    const seen = (options: Parameters<typeof hostOf>[0]) => hostOf({ store, ...options }).executor.explain('r');
+    expect(await seen({ deployment: 6 })).toMatchObject({ verdict: 'live' });
+    await newer.executor.shutdown({ drainMs: 0 });
+    await run.result;
+    const left = {
+      ...{ verdict: 'skipped', code: 'NEWER_DEPLOYMENT', needsPerson: true },
+      reason: 'it is left to deployment 7, which has worked on it and is newer than this one',
+    };
+    expect(await seen({ deployment: 6 })).toMatchObject(left);
+    expect(await seen({ deployment: 6, agents: [hostOf({ agent: { id: 'other' } }).agent] })).toMatchObject(left);
+    expect(await seen({ deployment: 7 })).toMatchObject({ verdict: 'resumes' });
+    expect(await seen({})).toMatchObject({ verdict: 'resumes' });
+    // One that rests needs an answer first.
+    const rests = await resting();
+    const claim = await rests.claim('r', 'o', 1_000, { deployment: 9 });
+    expect(claim && (await rests.due.leave(claim, { readUpTo: 0 }))).toBe(true);
+    expect(await hostOf({ store: rests, deployment: 6 }).executor.explain('r')).toMatchObject({ verdict: 'waits' });
+  });
+
   test('of a run that ended has the record while that is kept, then the outcome, then null', async () => {
     const store = memoryStore();
     const keeping = hostOf({ store, retention: { records: 60_000 }, script: [reply('kept')] });

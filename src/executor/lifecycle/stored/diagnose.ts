@@ -53,7 +53,7 @@ export interface RunDiagnosis {
   /**
    * `resumes`: it continues. `waits`: for an answer, an event, a time, a child or its model. `child`: its parent continues it.
    * `live`: a process works on it. `parked`: it is parked, or the next start parks it. `skipped`: left alone, because there is
-   * no agent of its id. `fails`: `migrate` fails, and it stays as it is. `unreadable`: its bytes are kept, and nothing is done.
+   * no agent of its id, or a newer deployment has claimed it. `fails`: `migrate` fails, and it stays as it is. `unreadable`: its bytes are kept, and nothing is done.
    */
   readonly verdict: 'resumes' | 'waits' | 'child' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable';
   /** Why, in words, without the code. */
@@ -146,7 +146,7 @@ export class Doctor {
 
   /** Judges a run whose record was read. @param stored.entry that of the list, which may be older */
   async lookAtRecord(
-    { entry, isResting }: { readonly entry: ReadableRun; readonly isResting: boolean },
+    { entry, isResting, newer }: Pick<VerdictFacts, 'newer'> & { entry: ReadableRun; isResting: boolean },
     record: RunCheckpoint,
   ): Promise<RunDiagnosis> {
     const { runId } = entry;
@@ -157,7 +157,13 @@ export class Doctor {
       start ??= this.#start(record, mayRest);
       return start;
     };
-    const found = await this.#judge({ entry: entryOf(entry, record), agent: this.#agentOf(record), isResting, next });
+    const found = await this.#judge({
+      entry: entryOf(entry, record),
+      agent: this.#agentOf(record),
+      isResting,
+      newer,
+      next,
+    });
     return { runId, ...found, record: factsOf(entry, start && 'record' in start ? start.record : record) };
   }
 

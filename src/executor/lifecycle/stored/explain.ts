@@ -284,7 +284,8 @@ async function openRun(
   const attempts = (entry as ReadableRun | undefined)?.attempts ?? record.attempts;
   const listed = interruptedRun({ ...record, attempts }, owner) as ReadableRun;
   const doctor = doctorOf(services, store);
-  const verdict = await doctor.lookAtRecord({ entry: listed, isResting }, record);
+  const newer = record.outcome ? undefined : await newerDeployment(services, store, runId);
+  const verdict = await doctor.lookAtRecord({ entry: listed, isResting, newer }, record);
   const { outcome } = record;
   return {
     ...ofRecord(services, record),
@@ -293,6 +294,16 @@ async function openRun(
     ...(owner === undefined ? {} : { owner: { name: owner, ...(until === null ? {} : { until }) } }),
     commands: await commandsOf(services, store, runId),
   };
+}
+
+/** Returns the deployment to which this one leaves a run; undefined = it leaves it to none. */
+async function newerDeployment(
+  { config: { deployment } }: ExecutorServices,
+  store: CheckpointStore,
+  runId: string,
+): Promise<number | undefined> {
+  const highest = deployment === undefined ? undefined : await store.due?.deploymentOf(runId);
+  return (highest ?? 0) > (deployment ?? 0) ? (highest as number) : undefined;
 }
 
 /** A line of this executor's list as an entry of its store. */

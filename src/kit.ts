@@ -54,12 +54,11 @@ export type { StoredRows, StoredRowsReader } from './store/counting/rows.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './store/cursor.ts';
 export {
   type DeliveryDriver,
-  type DeliveryMethods,
   deliveryPauseMs,
   type TakeDeliveries,
   type TakenDelivery,
 } from './store/deliveries/deliveries.ts';
-export type { Delivering, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
+export type { DeliveryStore, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
 export { type Due, isResting, isTimeToTake, ON_COMMAND } from './store/due.ts';
 export type {
   DueStore,
@@ -136,7 +135,6 @@ export type {
   ClaimOptions,
   ControlStore,
   Cursor,
-  DeliveryStore,
   EventStore,
   InboxOf,
   KeepOptions,
@@ -216,6 +214,7 @@ export type {
   ListPage,
   MessageRange,
   MessageReader,
+  OutcomeDriver,
   PartReader,
   RowsPage,
   ScheduleDriver,

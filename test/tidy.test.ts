@@ -318,7 +318,7 @@ const packageTable: rules.PackageTable = {
 };
 
 /** Functions that may take four parameters, because the contract names them all. */
-const fourParameters: readonly string[] = ['keepOutcome', 'claim', 'close', 'constructor', 'buildCheckpoint'];
+const fourParameters: readonly string[] = ['keep', 'claim', 'close', 'constructor', 'buildCheckpoint'];
 
 const fileSize = rules.linesPerFile(400);
 const functionSize = rules.linesPerFunction(70);

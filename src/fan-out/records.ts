@@ -11,7 +11,7 @@ const DATABASE = 'records.db';
 
 /** The store of run records of one fan-out, from which unfinished models continue after a crash. */
 export class Records {
-  readonly store: Omit<SqliteStore, 'takeUndelivered' | 'markDelivered'>;
+  readonly store: Omit<SqliteStore, 'deliveries'>;
   readonly #dir: string;
   /** The ids of all runs that were found, also of those that are not continued. */
   readonly #ids = new Set<string>();
@@ -19,7 +19,7 @@ export class Records {
   constructor(path: string) {
     this.#dir = `${path}.runs`;
     // An answer that its file refused keeps the record: the next process continues it. So no mark of an end takes its place.
-    const { takeUndelivered: _, markDelivered: __, ...store } = sqliteStore({ path: join(this.#dir, DATABASE) });
+    const { deliveries: _, ...store } = sqliteStore({ path: join(this.#dir, DATABASE) });
     this.store = store;
   }
 

@@ -7,10 +7,9 @@ import type {
   ChangeStore,
   CheckpointStore,
   ControlStore,
-  DeliveryStore,
   EventStore,
-  OutcomeStore,
   OwningStore,
+  StoreGroups,
 } from './port.ts';
 import { groupMethods } from './read-only.ts';
 
@@ -31,10 +30,11 @@ export const isEvents = (store: CheckpointStore): store is EventStore => has(sto
 export const isKeepingRecords = (store: CheckpointStore): store is KeepingStore => store.history !== undefined;
 /** Returns whether a store tells that nothing has changed: it has `changeMark`. */
 export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
-/** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
-export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
-/** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */
-export const isDelivering = (store: CheckpointStore): store is DeliveryStore => has(store, 'takeUndelivered');
+/** Returns whether a store knows which of the ends that it keeps are delivered: it has the groups `outcomes` and `deliveries`. */
+export const isDelivering = (
+  store: CheckpointStore,
+): store is CheckpointStore & Pick<StoreGroups, 'outcomes' | 'deliveries'> =>
+  store.outcomes !== undefined && store.deliveries !== undefined;
 /** Returns whether processes of several computers share a store: it says `isShared`. */
 export const isShared = (store: CheckpointStore): boolean => readProperty(store, 'isShared') === true;
 
@@ -54,6 +54,8 @@ export function checkStore(name: string, store: unknown): asserts store is Check
 
 /** A method of each group that has stood at the store itself, and that no other thing is called. */
 const outside = {
+  keepOutcome: 'outcomes',
+  takeUndelivered: 'deliveries',
   listDue: 'due',
   listEnded: 'history',
   admit: 'threads',

@@ -85,9 +85,9 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   listInterrupted: checkedList,
   load: checkedRecord,
   claim: checkedClaim,
-  outcome: checkedOutcome,
-  takeUndelivered: checkedUndelivered,
   inbox: checkedInbox,
+  'outcomes.find': checkedOutcome,
+  'deliveries.take': checkedUndelivered,
   'due.leave': checkedLeave,
   'due.list': checkedDue,
   'due.countRuns': checkedCounts,
@@ -128,15 +128,17 @@ function checkedClaim(answer: unknown): unknown {
 
 function checkedOutcome(answer: unknown, runId: string): unknown {
   if (answer === null || answer === undefined) return null;
-  if (!isObject(answer)) throw wrongAnswer('outcome', answer, 'an outcome or null');
+  if (!isObject(answer)) throw wrongAnswer('outcomes.find', answer, 'an outcome or null');
   if (answer.runId === runId) return answer;
-  throw new CheckpointCorruptError(`store.outcome returned the outcome of another run for ${JSON.stringify(runId)}`);
+  throw new CheckpointCorruptError(
+    `store.outcomes.find returned the outcome of another run for ${JSON.stringify(runId)}`,
+  );
 }
 
 function checkedUndelivered(answer: unknown): unknown {
   const isEnd = (each: unknown) => isObject(each) && isId(each.runId) && isObject(each.outcome);
   if (Array.isArray(answer) && answer.every(isEnd)) return answer;
-  throw wrongAnswer('takeUndelivered', answer, 'an array of { runId, agentId, outcome }');
+  throw wrongAnswer('deliveries.take', answer, 'an array of { runId, agentId, outcome }');
 }
 
 function checkedInbox(answer: unknown): unknown {

@@ -12,9 +12,9 @@ export interface EndOptions {
   readonly outcome: RunOutcome;
   /** How long the ended record is kept, wall clock, ms; Infinity = until it is erased or replaced. */
   readonly keepUntil: number;
-  /** How long `outcome` returns the outcome, wall clock, ms. Default: as long as the record. 0 = never. */
+  /** How long `outcomes.find` returns the outcome, wall clock, ms. Default: as long as the record. 0 = never. */
   readonly outcomeUntil?: number | undefined;
-  /** Marks the end as undelivered, in the same commit. Only a DeliveryStore reads it. Absent: it is delivered. */
+  /** Marks the end as undelivered, in the same commit. Only a store with the group `deliveries` reads it. Absent: it is delivered. */
   readonly undelivered?: Undelivered | undefined;
   /** Adds the run to the totals of its day, in the same commit. */
   readonly isCounted?: boolean | undefined;
@@ -71,6 +71,7 @@ export interface HistoryStore {
 }
 
 /** A store with claims and outcomes that keeps the records of runs that ended. */
-export interface KeepingStore extends OwningStore, OutcomeStore {
+export interface KeepingStore extends OwningStore {
+  readonly outcomes: OutcomeStore;
   readonly history: HistoryStore;
 }

@@ -5,7 +5,7 @@ import type { Command, SentCommand } from '../run/command.ts';
 import type { JournalWrite } from '../run/journal/entry.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
-import type { Delivering, Undelivered } from './deliveries/port.ts';
+import type { DeliveryStore, Undelivered } from './deliveries/port.ts';
 import type { DueStore, RestingStore } from './due-port.ts';
 import type { HistoryStore } from './history-port.ts';
 import type { JournalStore } from './journal-port.ts';
@@ -77,6 +77,10 @@ export interface ListOptions {
 
 /** What a store can do besides its own methods: each group is there as a whole, or not at all. */
 export interface StoreGroups {
+  /** The ends of runs, after their records. */
+  readonly outcomes: OutcomeStore;
+  /** Ends that no process has delivered: needs `outcomes`. */
+  readonly deliveries: DeliveryStore;
   /** Records of runs that ended. */
   readonly history: HistoryStore;
   /** Runs that rest, and runs that are due. */
@@ -117,21 +121,18 @@ export interface OwningStore extends CheckpointStore {
 }
 
 export interface KeepOptions extends WriteOptions {
-  /** Marks the end as undelivered, in the same commit. Only a DeliveryStore reads it. Absent: it is delivered. */
+  /** Marks the end as undelivered, in the same commit. Only a store with the group `deliveries` reads it. Absent: it is delivered. */
   readonly undelivered?: Undelivered | undefined;
 }
 
-/** A store that keeps answers after the record is deleted, so that a repeated `start` returns them again. */
-export interface OutcomeStore extends CheckpointStore {
+/** Answers that are kept after the record is deleted, so that a repeated `start` returns them again. */
+export interface OutcomeStore {
   /** @param untilMs wall clock, ms */
-  keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: KeepOptions): Promise<void>;
-  outcome(runId: string): Promise<RunOutcome | null>;
-  /** Removes expired answers, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
-  forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
+  keep(runId: string, outcome: RunOutcome, untilMs: number, options?: KeepOptions): Promise<void>;
+  find(runId: string): Promise<RunOutcome | null>;
+  /** Removes expired answers, which stores also do by themselves; with `dryRun` only counts them. @returns how many; 0 where only the store does it */
+  forget(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
-
-/** A store that knows which ends no process has delivered yet. */
-export interface DeliveryStore extends OutcomeStore, Delivering {}
 
 /** A store that carries commands to the process that works on a run, from any process. They are deleted with the record. */
 export interface ControlStore extends OwningStore {

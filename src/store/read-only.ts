@@ -14,11 +14,6 @@ const storeMethods = {
   claim: 'writes',
   renew: 'writes',
   release: 'writes',
-  keepOutcome: 'writes',
-  outcome: 'reads',
-  forgetOutcomes: 'writes',
-  takeUndelivered: 'writes',
-  markDelivered: 'writes',
   send: 'writes',
   inbox: 'reads',
   acknowledge: 'writes',
@@ -29,6 +24,8 @@ const storeMethods = {
 
 /** The same of the methods of each group. */
 export const groupMethods = {
+  outcomes: { keep: 'writes', find: 'reads', forget: 'writes' },
+  deliveries: { take: 'writes', mark: 'writes' },
   history: { end: 'writes', list: 'reads', erase: 'writes', forget: 'writes', totals: 'reads' },
   due: {
     leave: 'writes',

@@ -45,16 +45,14 @@ export interface StoreDriver {
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
-  /** The text of a kept outcome; null if there is none, or it has expired. @throws {CHECKPOINT_CORRUPT} */
-  outcome(runId: string): Promise<string | null>;
   /** The commands that wait for a run, or for the runs that an owner has claimed: the oldest first. */
   inbox(of: InboxOf): Promise<readonly StoredCommand[]>;
   /** Replaces a `write` with the decision `sendCommand`. */
   send?(command: CommandToSend): Promise<void>;
   /** Replaces a `write` with the decision `acknowledge`. @throws {LEASE_LOST} */
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
-  /** Removes expired outcomes, or only counts them. @returns how many */
-  forgetOutcomes?(options: ForgetOptions): Promise<number>;
+  /** The kept outcomes: `change.keep` of a write is one. */
+  readonly outcomes: OutcomeDriver;
   /** Records of runs that ended. A driver that has it makes `change.end` and `change.erase`. */
   readonly history?: HistoryDriver;
   /** Runs that rest, and runs that are due. A driver that has it gives the facts `due` and `inbox.newest`, also for commands that `send` stores. */
@@ -79,6 +77,14 @@ export interface StoreDriver {
   isDead?(owner: string): boolean;
   /** A list is read in pages of at most this many runs, with a turn of the event loop between. Default: in one page. */
   readonly runsPerPage?: number;
+}
+
+/** The kept outcomes of a driver. One whose time is over counts as removed. */
+export interface OutcomeDriver {
+  /** The text of a kept outcome; null if there is none. @throws {CHECKPOINT_CORRUPT} */
+  find(runId: string): Promise<string | null>;
+  /** Removes expired outcomes, or only counts them. Absent: the driver removes them with other calls. @returns how many */
+  forget?(options: ForgetOptions): Promise<number>;
 }
 
 /** The records of runs that ended. One whose time is over counts as removed. */

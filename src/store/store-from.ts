@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
-import { deliveryMethods, deliveryOf } from './deliveries/deliveries.ts';
+import { deliveryGroup, deliveryOf } from './deliveries/deliveries.ts';
 import { toDue } from './due.ts';
 import type { DueStore } from './due-port.ts';
 import { encodeOutcome } from './encoding/encode.ts';
@@ -16,7 +16,7 @@ import { journalRows, storedJournal } from './encoding/stored-journal.ts';
 import type { EndOptions, HistoryStore } from './history-port.ts';
 import type { JournalStore } from './journal-port.ts';
 import { limitGroup } from './limits/buckets.ts';
-import type { Claim, EventStore, WriteOptions } from './port.ts';
+import type { Claim, EventStore, OutcomeStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
@@ -94,8 +94,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
   };
   return {
     ...recordWrites(parts),
-    ...outcomes(parts, reader),
-    ...deliveryMethods(driver, encryption),
+    outcomes: outcomeStore(parts, reader),
+    ...(driver.deliveries ? { deliveries: deliveryGroup(driver.deliveries, parts) } : {}),
     ...ownership(parts),
     ...control(parts, reader),
     ...(driver.due ? { due: dueStore(driver.due, parts, { reader, clock }) } : {}),
@@ -146,8 +146,8 @@ class Sweep {
   }
 
   #isKeeping(): boolean {
-    const { forgetOutcomes, history } = this.#driver;
-    return forgetOutcomes !== undefined || history !== undefined;
+    const { outcomes, history } = this.#driver;
+    return outcomes.forget !== undefined || history !== undefined;
   }
 
   end(): void {
@@ -157,10 +157,10 @@ class Sweep {
 
   async #forget(): Promise<void> {
     const options = { dryRun: false, limit: MAX_FORGOTTEN };
-    const driver = this.#driver;
-    for (const forget of [() => driver.forgetOutcomes?.(options), () => driver.history?.forget(options)]) {
+    const { outcomes, history } = this.#driver;
+    for (const kept of [outcomes, history]) {
       try {
-        await forget();
+        await kept?.forget?.(options);
       } catch {
         // The driver may be a host's: nothing that it throws may end the process.
       }
@@ -224,25 +224,20 @@ function writing(driver: StoreDriver) {
   return { write, by, isDead };
 }
 
-function outcomes(
-  { driver, encryption, sweep }: Parts,
-  reader: StoredReader,
-): Pick<FullStore, 'keepOutcome' | 'outcome' | 'forgetOutcomes'> {
+function outcomeStore({ driver, encryption, sweep }: Parts, reader: StoredReader): OutcomeStore {
   const { by } = writing(driver);
   return {
-    keepOutcome: async (runId, outcome, untilMs, options = {}) => {
+    keep: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
       const text = encryption.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
       const deliver = driver.deliveries && deliveryOf(outcome, options.undelivered, encryption);
       const decide = writeRules.keepOutcome({ runId, text, untilMs, deliver }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
-      if (driver.forgetOutcomes) sweep.begin();
+      if (driver.outcomes.forget) sweep.begin();
     },
-    outcome: async (runId) => reader.outcome(checkRunId(runId)),
-    ...(driver.forgetOutcomes
-      ? { forgetOutcomes: async ({ dryRun = false } = {}) => driver.forgetOutcomes?.({ dryRun }) ?? 0 }
-      : {}),
+    find: async (runId) => reader.outcome(checkRunId(runId)),
+    forget: async ({ dryRun = false } = {}) => (await driver.outcomes.forget?.({ dryRun })) ?? 0,
   };
 }
 
@@ -255,7 +250,7 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
       const deployment = checkDeployment('deployment', options.deployment);
       const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs, deployment }, { isDead });
       const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
-      if (driver.forgetOutcomes) sweep.begin();
+      if (driver.outcomes.forget) sweep.begin();
       return claim;
     },
     renew: async (claim, ttlMs) => owned('renew', claim, ownerRules.renewClaim(claim, ttlMs)),

@@ -33,7 +33,7 @@ async function fleetSeconds(hasBad: boolean): Promise<{ readonly seconds: number
   const badWorker = hasBad ? bad.work({ concurrency: 4 }) : undefined;
   while (badWorker && badWorker.stats().taken === 0) await pause();
   good.work({ concurrency: 4 });
-  const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => store.outcome(`r${i}`)));
+  const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => store.outcomes.find(`r${i}`)));
   let found = await outcomes();
   for (; found.includes(null); found = await outcomes()) await pause();
   const seconds = (performance.now() - startedAt) / 1_000;

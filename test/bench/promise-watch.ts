@@ -1,8 +1,8 @@
-import type { AppendingStore, ControlStore, OutcomeStore } from 'pawl/stores/kit';
+import type { AppendingStore, ControlStore, StoreGroups } from 'pawl/stores/kit';
 import type { Broken } from './report.ts';
 
 /** What the stores that come with Pawl have in common. */
-export type BenchStore = AppendingStore & ControlStore & OutcomeStore;
+export type BenchStore = AppendingStore & ControlStore & Pick<StoreGroups, 'outcomes'>;
 
 const MAX_UNSAVED = 1;
 

@@ -167,7 +167,10 @@ export function bench(options: {
   const executor = built(parts.createExecutor, {
     models: { fast: model },
     agents: [agent],
-    store: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
+    store: {
+      ...watch.watching(store),
+      ...(isRecordKept ? { delete: nothing, outcomes: { ...store.outcomes, keep: nothing } } : {}),
+    },
     onStep: ({ runId, iteration }) => watch.stepDone(runId, iteration),
     ...(hasJournal ? { journal: true } : {}),
     ...(options.tracing ? { tracing: options.tracing } : {}),

@@ -108,8 +108,8 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   await sealing.close();
   const store = sqliteStore({ path });
   await store.claim('held', 'another host|1', 600_000);
-  await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
-  await store.keepOutcome('long-ended', outcome('long-ended'), Date.now() - DAY);
+  await store.outcomes.keep('ended', outcome('ended'), Date.now() + DAY);
+  await store.outcomes.keep('long-ended', outcome('long-ended'), Date.now() - DAY);
   // For the clock of the process that keeps it, its time is not over: no sweep of that one removes it first.
   const past = testClock(Date.now() - DAY);
   const early = sqliteStore({ path, clock: past });
@@ -142,7 +142,7 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
     kept: [],
   });
   expect(await listed(store)).toEqual(['held', 'newer', 'sealed', 'waits', 'young']);
-  expect(await store.outcome('ended')).not.toBeNull();
+  expect(await store.outcomes.find('ended')).not.toBeNull();
   expect((await store.history.list({ limit: 9 })).map(({ runId }) => runId)).toEqual(['kept']);
   await store.close();
 });

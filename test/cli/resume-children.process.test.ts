@@ -25,7 +25,7 @@ async function stored(...records: Parameters<typeof storeRuns>[1][]) {
 
 async function outcomeOf(path: string, runId: string) {
   const store = sqliteStore({ path });
-  const outcome = await store.outcome(runId);
+  const outcome = await store.outcomes.find(runId);
   await store.close();
   return outcome;
 }

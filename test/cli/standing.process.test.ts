@@ -91,7 +91,7 @@ test('`pawl show` says what a run has cost under a budget, also after its end, a
     meta,
   };
   const outcome = { ...end, durable: true, saveErrors: 0, outcomeId: 'o', spend: { ...spend, usd: 0.14 } };
-  await store.keepOutcome('e', outcome as unknown as RunOutcome, Date.now() + 1e9);
+  await store.outcomes.keep('e', outcome as unknown as RunOutcome, Date.now() + 1e9);
   expect((await go('show', 'e')).stdout).toMatch(/^status +ended: ok\n(.*\n)*spent +\$0\.14$/m);
 });
 

@@ -12,8 +12,8 @@ test('`pawl stats --rows` says what fills the store, and what `pawl prune` takes
   const path = join(cwd, '.pawl/runs.db');
   await storeRuns(path, interruptedRun({ runId: 'waits' }));
   await using store = sqliteStore({ path });
-  await store.keepOutcome('late', sampleOutcome('late'), Date.now() + 3_600_000);
-  await store.keepOutcome('past', sampleOutcome('past'), Date.now() - 10_000);
+  await store.outcomes.keep('late', sampleOutcome('late'), Date.now() + 3_600_000);
+  await store.outcomes.keep('past', sampleOutcome('past'), Date.now() - 10_000);
   const { stdout, code } = await pawl(['stats', '--rows'], { cwd });
   expect(code).toBe(0);
   expect(stdout).toMatch(/^KIND +ROWS +SIZE +OLDEST +FIRST EXPIRES +TO PRUNE\nrecords +1 +0\.\d+ MB +.+ ago +- +0\n/);

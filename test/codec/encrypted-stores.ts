@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock, Codec } from 'pawl';
-import type { ControlStore, OutcomeStore } from 'pawl/stores/kit';
+import type { ControlStore, StoreGroups } from 'pawl/stores/kit';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 
-export type DurableStore = ControlStore & OutcomeStore & { close(): Promise<void> };
+export type DurableStore = ControlStore & Pick<StoreGroups, 'outcomes'> & { close(): Promise<void> };
 
 /** A kind of store that takes a codec. */
 export interface Kind {

@@ -52,8 +52,8 @@ describe('a sealed text in the place of another, with all checksums right (recov
     const change = "(SELECT outcome, checksum FROM outcomes WHERE run_id = 'b')";
     sql(path, `UPDATE outcomes SET (outcome, checksum) = ${change} WHERE run_id = 'a'`);
     await using store = sqliteStore({ path, codec: codecOf() });
-    await expect(store.outcome('a')).rejects.toMatchObject(corrupt);
-    expect(await store.outcome('b')).toEqual(sampleOutcome('b'));
+    await expect(store.outcomes.find('a')).rejects.toMatchObject(corrupt);
+    expect(await store.outcomes.find('b')).toEqual(sampleOutcome('b'));
   });
 
   test('a command for another run is as good as never sent', async () => {
@@ -70,7 +70,7 @@ async function filled(): Promise<string> {
   for (const runId of ['a', 'b']) {
     await store.save(record(runId));
     await store.append(nextStep(record(runId)).delta);
-    await store.keepOutcome(runId, sampleOutcome(runId), UNTIL);
+    await store.outcomes.keep(runId, sampleOutcome(runId), UNTIL);
   }
   await store.send('b', { id: 'c', kind: 'steer', text: 'left' });
   return path;

@@ -97,11 +97,11 @@ describe.skipIf(whyNoPostgres)('runs on an encrypted PostgreSQL store (recovery 
 
   test('the outcome of another run is damage', async () => {
     await using store = open();
-    for (const runId of ['a', 'b']) await store.keepOutcome(runId, sampleOutcome(runId), Date.now() * 2);
+    for (const runId of ['a', 'b']) await store.outcomes.keep(runId, sampleOutcome(runId), Date.now() * 2);
     const other = `SELECT outcome, checksum FROM "${schema}".outcomes WHERE run_id = $1`;
     const change = `UPDATE "${schema}".outcomes SET (outcome, checksum) = (${other}) WHERE run_id = $2`;
     await server.sql(change, Buffer.from('b'), Buffer.from('a'));
-    await expect(store.outcome('a')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(store.outcomes.find('a')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
     await emptyTables(server, schema);
   });
 });

@@ -43,7 +43,7 @@ describe('redact (recovery 11)', () => {
     for (const { method, args } of store.log) if (method !== 'load') hides(args);
     shows(store.log.filter(({ method }) => method === 'save'));
     shows(store.log.filter(({ method }) => method === 'append'));
-    shows(await store.outcome('r'));
+    shows(await store.outcomes.find('r'));
     expect(result.output).toContain(SECRET);
     expect(JSON.stringify(host.model.calls[1]?.messages)).toContain(`"key":"${SECRET}"`);
   });

@@ -62,7 +62,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     const path = await leftWith(kind, codecOf());
     const store = kind.open(path, codecOf());
     expect(await goOn(store)).toEqual(runIds);
-    expect(await store.outcome('single')).toMatchObject({ output: 'Find it. done' });
+    expect(await store.outcomes.find('single')).toMatchObject({ output: 'Find it. done' });
     await store.close();
     expect(saidInRuns.filter((words) => bytesOf(path).includes(words))).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     const stranger = kind.open(path, codec);
     const mismatch = { code: 'KEY_MISMATCH', message: expect.stringContaining(says) };
     await expect(stranger.load('single')).rejects.toMatchObject(mismatch);
-    await expect(stranger.outcome('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+    await expect(stranger.outcomes.find('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
     expect(reasonsOf(await stranger.listInterrupted())).toEqual(new Set(['KEY_MISMATCH: the meta']));
     const { executor } = pinnedHost(stranger, 'next');
     expect((await executor.recover()).resumed).toEqual([]);
@@ -124,8 +124,8 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
 
     const only = kind.open(path, encrypt({ keys: second, current: 'second' }));
     expect(await only.load('later')).toEqual(record);
-    expect(await only.outcome('single')).toMatchObject({ output: 'Find it. done' });
-    await expect(only.outcome('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+    expect(await only.outcomes.find('single')).toMatchObject({ output: 'Find it. done' });
+    await expect(only.outcomes.find('kept')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
     await only.close();
   });
 
@@ -138,7 +138,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
 
     const lenient = kind.open(path, codecOf({ plain: 'read' }));
     expect(await goOn(lenient)).toEqual(runIds);
-    expect(await lenient.outcome('kept')).toMatchObject({ output: 'Keep it. done' });
+    expect(await lenient.outcomes.find('kept')).toMatchObject({ output: 'Keep it. done' });
     await lenient.close();
     expect(bytesOf(path)).toContain('gcm1.first.');
   });

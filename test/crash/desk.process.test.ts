@@ -97,7 +97,7 @@ test(
     const waitOf = async (runId: string): Promise<Wait | undefined> =>
       (await store.load(runId).catch(() => null))?.waiting?.waits[0];
     const decide = async (runId: string) => {
-      const isOver = async () => (await store.outcome(runId)) !== null;
+      const isOver = async () => (await store.outcomes.find(runId)) !== null;
       while (!(await isOver())) {
         const wait = await waitOf(runId);
         if (wait) {
@@ -131,7 +131,7 @@ test(
 
     const paid = Map.groupBy(bank.transfers, ({ order }) => order);
     for (const runId of [...cases, ...late]) {
-      const outcome = await store.outcome(runId);
+      const outcome = await store.outcomes.find(runId);
       expect(outcome, `${runId}, seed ${seed}`).toMatchObject({ status: 'ok' });
       const times = paid.get(runId)?.length ?? 0;
       // A process that dies between the record of the start and the transfer leaves the bank's answer unknown: never twice.

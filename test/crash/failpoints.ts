@@ -1,5 +1,5 @@
 import type { Model, RunCheckpoint, Tool, ToolContext } from 'pawl';
-import type { AppendingStore, Claim, OutcomeStore, OwningStore, RunDelta, WriteOptions } from 'pawl/stores/kit';
+import type { AppendingStore, Claim, OwningStore, RunDelta, StoreGroups, WriteOptions } from 'pawl/stores/kit';
 import type { Job } from './job.ts';
 
 /** Where a worker may die: a named moment, and at which of its occurrences in that process (1 = the first). */
@@ -82,15 +82,21 @@ export function refusingStore<S extends AppendingStore>(store: S, late: Job['lat
 }
 
 /** The store, with a failpoint on both sides of each call. */
-export function failingStore<S extends AppendingStore & OwningStore & OutcomeStore>(store: S, points: Failpoints): S {
-  const failing: AppendingStore & OwningStore & OutcomeStore = {
+export function failingStore<S extends AppendingStore & OwningStore & Pick<StoreGroups, 'outcomes'>>(
+  store: S,
+  points: Failpoints,
+): S {
+  const failing: AppendingStore & OwningStore & Pick<StoreGroups, 'outcomes'> = {
     ...store,
     claim: (...call) => points.around('claim', () => store.claim(...call)),
     load: (...call) => points.around('load', () => store.load(...call)),
     save: (record: RunCheckpoint, options?: WriteOptions) =>
       points.around(`saving the ${kindOfWhole(record)}`, () => store.save(record, options)),
     append: (delta, options) => points.around(`saving the ${kindOf(delta)}`, () => store.append(delta, options)),
-    keepOutcome: async (...call) => points.around('keeping the outcome', () => store.keepOutcome(...call)),
+    outcomes: {
+      ...store.outcomes,
+      keep: async (...call) => points.around('keeping the outcome', () => store.outcomes.keep(...call)),
+    },
     delete: (...call) => points.around('delete', () => store.delete(...call)),
     release: (claim: Claim) => points.around('release', () => store.release(claim)),
   };

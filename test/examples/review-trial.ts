@@ -49,7 +49,7 @@ export function callLines(cwd: string): CallLine[] {
 export async function endedRuns(cwd: string, runIds: readonly string[]): Promise<string[]> {
   const store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
   try {
-    const outcomes = await Promise.all(runIds.map((runId) => store.outcome(runId)));
+    const outcomes = await Promise.all(runIds.map((runId) => store.outcomes.find(runId)));
     return runIds.filter((_, i) => outcomes[i]);
   } finally {
     await store.close();

@@ -73,7 +73,7 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     const groups = [eventCases, journalCases, historyCases, threadCases, changeCases, scheduleCases, limitCases];
     const others = groups.flat().flatMap((each) => (countCases.includes(each) ? [] : [titleOf(each)]));
     expect(skipped.toSorted()).toEqual(others.toSorted());
-    expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'keepOutcome', 'due']));
+    expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'outcomes', 'due']));
   });
 
   test('has at most 160 lines', () => {
@@ -97,9 +97,9 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
       // An owner that is about to start the run again keeps its lease.
       await store.claim('held', 'elsewhere|1', 10 * kept.untilMs);
       vi.setSystemTime(kept.untilMs);
-      expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(1);
+      expect(await store.outcomes.forget({ dryRun: true })).toBe(1);
       expect([...map.keys()]).toEqual(['run:old', 'run:held', 'run:new']);
-      expect(await store.forgetOutcomes?.({ dryRun: false })).toBe(1);
+      expect(await store.outcomes.forget({ dryRun: false })).toBe(1);
       expect([...map.keys()]).toEqual(['run:held', 'run:new']);
       await executor.shutdown();
     } finally {
@@ -116,7 +116,7 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     });
     const agent = defineAgent({ id: 'a', instructions: 'a secret instruction' });
     expect((await executor.run(agent, { runId: 'run', prompt: 'a secret question' })).output).toBe('a secret answer');
-    expect((await store.outcome('run'))?.output).toBe('a secret answer');
+    expect((await store.outcomes.find('run'))?.output).toBe('a secret answer');
     expect([...map.values()].join()).not.toContain('secret');
     await executor.shutdown();
   });

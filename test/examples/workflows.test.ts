@@ -79,7 +79,7 @@ describe('the example of a review', () => {
     const [wait] = await second.waiting({ kind: 'question' });
     await second.control('r').answer(wait?.id ?? '', 'yes');
     await pass(8_000, 8);
-    expect(await store.outcome('r')).toMatchObject({ data: { isPublished: true } });
+    expect(await store.outcomes.find('r')).toMatchObject({ data: { isPublished: true } });
     expect(asked.calls).toHaveLength(2);
   });
 });
@@ -105,7 +105,7 @@ describe('the example of a dunning', () => {
       seen.push([...done.values()]);
     }
     expect(seen).toEqual([['remind ada'], ['remind ada', 'warn ada'], ['remind ada', 'warn ada', 'suspend ada']]);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 
   test('ends when the invoice is paid, and sends nothing more (workflow 31)', async () => {
@@ -119,7 +119,7 @@ describe('the example of a dunning', () => {
     await pass(DAY / 4, 6);
     await executor.signal('paid', true, { key: 'ada', id: 's' });
     await pass(DAY / 4, 6);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
     await pass(60 * DAY, 60);
     expect([...done.values()]).toEqual(['remind ada']);
   });

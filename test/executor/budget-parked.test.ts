@@ -35,7 +35,7 @@ describe('a run whose budget refuses its next call', () => {
       error: { code: 'BUDGET_EXCEEDED' },
     });
     expect(await store.load('r')).toMatchObject({ iteration: 2, attempts: 0, parked: { code: 'BUDGET_EXCEEDED' } });
-    expect([told, await store.outcome('r')]).toEqual([[], null]);
+    expect([told, await store.outcomes.find('r')]).toEqual([[], null]);
     expect(events.filter(({ type }) => type === 'run.parked')).toMatchObject([{ code: 'BUDGET_EXCEEDED' }]);
     expect(warned.find(({ message }) => message === 'run: parked')?.fields).toMatchObject({
       runId: 'r',

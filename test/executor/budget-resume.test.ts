@@ -51,7 +51,7 @@ describe('what a run has spent', () => {
     await until(async () => (await store.load('r'))?.iteration === 2);
     expect((await store.load('r'))?.spend).toEqual(turns(2));
     expect((await run.cancel()).spend).toEqual(turns(2));
-    expect((await store.outcome('r'))?.spend).toEqual(turns(2));
+    expect((await store.outcomes.find('r'))?.spend).toEqual(turns(2));
     expect(told).toEqual([turns(2)]);
   });
 

@@ -23,7 +23,7 @@ describe('a budget that is asked before a run', () => {
     expect(result.error?.message).toBe('ann has used up its budget');
     expect(budget.log).toEqual(['check ann']);
     expect(model.calls).toHaveLength(0);
-    expect(store.methods.filter((method) => ['save', 'append', 'keepOutcome'].includes(method))).toEqual([]);
+    expect(store.methods.filter((method) => ['save', 'append', 'outcomes.keep'].includes(method))).toEqual([]);
     expect(infos).toEqual([]);
   });
 

@@ -252,7 +252,7 @@ describe('a call that an older version began', () => {
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
     await host.executor.get('r')?.result;
     await settle();
-    expect((await store.outcome('r~c'))?.output).toBe('helped');
+    expect((await store.outcomes.find('r~c'))?.output).toBe('helped');
     expect(await store.listInterrupted()).toEqual([]);
   });
 
@@ -274,8 +274,8 @@ describe('a call that an older version began', () => {
       prompt: 'x',
       parentRunId: 'r',
     });
-    const { fingerprint: _, ...outcome } = (await store.outcome('r~c')) as RunOutcome;
-    await store.keepOutcome('r~c', outcome, Date.now() + 60_000);
+    const { fingerprint: _, ...outcome } = (await store.outcomes.find('r~c')) as RunOutcome;
+    await store.outcomes.keep('r~c', outcome, Date.now() + 60_000);
     const host = family(store, () => reply('asked again'));
     await host.executor.recover();
     const result = await host.executor.get('r')?.result;

@@ -32,7 +32,7 @@ describe('a cancel of a run that is live here says `ended` when the record is go
     expect(await cancel).toBe('ended');
     await down;
     expect(await store.listInterrupted()).toEqual([]);
-    expect(await store.outcome('r')).toMatchObject({ status: 'cancelled', error: { message: 'no more' } });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'cancelled', error: { message: 'no more' } });
   });
 
   test('a run that only tries to start here, and that another process works on, is sent the cancel', async () => {
@@ -135,7 +135,7 @@ test('a live run whose end is still being told when its time is over is not told
   expect(await cancelling).toBe('ended');
   expect([most, ...told]).toEqual([1, endId('r')]);
   expect(await store.listInterrupted()).toEqual([]);
-  expect(await store.outcome('r')).toMatchObject({ outcomeId: endId('r') });
+  expect(await store.outcomes.find('r')).toMatchObject({ outcomeId: endId('r') });
 });
 
 describe('two who want the same stored run in one executor (recovery 3)', () => {
@@ -219,7 +219,7 @@ describe('the end of a run', () => {
     const store = watchedStore(
       {
         before: ({ method }) => {
-          if (!['load', 'claim', 'listInterrupted', 'inbox', 'outcome'].includes(method)) order.push(method);
+          if (!['load', 'claim', 'listInterrupted', 'inbox', 'outcomes.find'].includes(method)) order.push(method);
           fault?.(method);
         },
       },
@@ -234,7 +234,7 @@ describe('the end of a run', () => {
     });
     return Object.assign(host, { order });
   }
-  const inOrder = ['append', 'onOutcome', 'audit', 'keepOutcome', 'delete'];
+  const inOrder = ['append', 'onOutcome', 'audit', 'outcomes.keep', 'delete'];
 
   test('has one order, whether the run is live or cancelled in the store', async () => {
     const live = hostWithOrder(memoryStore());
@@ -253,6 +253,6 @@ describe('the end of a run', () => {
     });
     expect(await host.executor.control('r').cancel('no more')).toBe('ended');
     expect(host.warnings).toEqual(['run: outcome save failed']);
-    expect([await store.load('r'), (await store.outcome('r'))?.status]).toEqual([null, 'cancelled']);
+    expect([await store.load('r'), (await store.outcomes.find('r'))?.status]).toEqual([null, 'cancelled']);
   });
 });

@@ -192,7 +192,7 @@ describe('a run that nobody works on', () => {
     });
     expect(await executor.control('r').cancel('nobody wants it')).toBe('ended');
     expect(await store.load('r')).toBeNull();
-    const { fingerprint, endedAt, run: _, ...outcome } = (await store.outcome('r')) as RunOutcome;
+    const { fingerprint, endedAt, run: _, ...outcome } = (await store.outcomes.find('r')) as RunOutcome;
     expect([fingerprint, endedAt]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), expect.any(Number)]);
     expect(outcome).toMatchObject({
       status: 'cancelled',
@@ -218,10 +218,10 @@ describe('a run that nobody works on', () => {
     if (!record) throw new Error('no record');
     const { executor } = hostOf({ store });
     await executor.control('r').cancel();
-    const { error: _, data: __, ...outcome } = (await store.outcome('r')) as FailedOutput & { outcomeId: string };
+    const { error: _, data: __, ...outcome } = (await store.outcomes.find('r')) as FailedOutput & { outcomeId: string };
     await store.save({ ...record, outcome: { ...outcome, outcomeId: 'r:9', status: 'ok', output: 'the answer' } });
     expect(await executor.control('r').cancel()).toBe('ended');
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', output: 'the answer' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'the answer' });
   });
 
   test('is parked and cancelled for reasons that are stored, kept and audited only redacted (recovery 11)', async () => {
@@ -238,7 +238,7 @@ describe('a run that nobody works on', () => {
     await executor.park('r', 'the key is hunter2');
     expect((await store.load('r'))?.parked).toEqual({ code: 'PARKED', reason: 'the key is ***' });
     await executor.control('r').cancel('because of hunter2');
-    const outcome = await store.outcome('r');
+    const outcome = await store.outcomes.find('r');
     expect(outcome?.error?.message).toBe('because of ***');
     expect(heard).toHaveLength(2);
     expect(JSON.stringify([outcome, heard])).not.toContain('hunter2');

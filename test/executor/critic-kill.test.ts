@@ -28,7 +28,7 @@ describe('a kill', () => {
         error: { code: 'CRITIC_KILL', name: 'CriticKillError', message: 'no progress' },
       });
       expect(await store.load('r')).toBeNull();
-      expect((await store.outcome('r'))?.status).toBe('killed');
+      expect((await store.outcomes.find('r'))?.status).toBe('killed');
     },
   );
 

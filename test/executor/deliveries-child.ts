@@ -17,7 +17,7 @@ const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
 const executor = createExecutor({
   models: { fast: scriptedModel([reply('done')]) },
   agents: [agent],
-  store: { ...store, ...(dies === 'before the mark' ? { markDelivered: die } : {}) },
+  store: { ...store, ...(dies === 'before the mark' ? { deliveries: { ...store.deliveries, mark: die } } : {}) },
   onOutcome: async ({ outcomeId }) => {
     if (dies === 'before the delivery') await die();
     appendFileSync(log, `${outcomeId}\n`);
@@ -25,5 +25,5 @@ const executor = createExecutor({
   },
 });
 if (await store.load('r')) await executor.recover();
-else if (await store.outcome('r')) await executor.recover({ follow: true });
+else if (await store.outcomes.find('r')) await executor.recover({ follow: true });
 else await executor.run(agent, { runId: 'r', prompt: 'Go.' });

@@ -56,7 +56,7 @@ test.each([
     const store = sqliteStore({ path });
     const host = hostOf({ store });
     await host.run({ runId: 'r' });
-    const outcomeId = (await store.outcome('r'))?.outcomeId;
+    const outcomeId = (await store.outcomes.find('r'))?.outcomeId;
     await host.executor.shutdown();
     await store.close();
     await killed(dies);
@@ -65,7 +65,7 @@ test.each([
     await until(() => own.length > 0);
     expect(own).toEqual([outcomeId]);
     await until(
-      async () => (await opened.takeUndelivered({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).length === 0,
+      async () => (await opened.deliveries.take({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).length === 0,
     );
     await close();
   },

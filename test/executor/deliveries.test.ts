@@ -62,7 +62,7 @@ describe('onOutcome hears the end of a run', () => {
     const made = await resting();
     await end(made);
     expect(await made.hears()).toEqual([{ runId: 'r', status: 'cancelled' }]);
-    expect(made.heard[0]?.outcomeId).toBe((await made.store.outcome('r'))?.outcomeId);
+    expect(made.heard[0]?.outcomeId).toBe((await made.store.outcomes.find('r'))?.outcomeId);
     expect(made.heard[0]).not.toHaveProperty('run');
   });
 
@@ -167,12 +167,12 @@ describe('the mark of an end', () => {
     const heard: string[] = [];
     const onOutcome = ({ outcomeId }: RunOutcome) => void heard.push(outcomeId);
     await hostOf({ store, onOutcome }).start({ runId: 'r' });
-    await until(() => inner.outcome('r'));
+    await until(() => inner.outcomes.find('r'));
     expect(await inner.listInterrupted()).toMatchObject([{ runId: 'r' }]);
     isDead = false;
     const record = await inner.load('r');
     const left = memoryStore();
-    await left.keepOutcome('r', (await inner.outcome('r')) as RunOutcome, 4e12);
+    await left.outcomes.keep('r', (await inner.outcomes.find('r')) as RunOutcome, 4e12);
     if (record) await left.save(record);
     const next = hostOf({ store: left, onOutcome, script: [] });
     await next.executor.recover();
@@ -186,7 +186,7 @@ describe('the mark of an end', () => {
     await made.service.executor.shutdown();
     await brief.executor.control('r').cancel('a reason of 1 s');
     await made.clock.advance(MINUTE);
-    expect(await made.store.outcome('r')).toBeNull();
+    expect(await made.store.outcomes.find('r')).toBeNull();
     const heard: RunOutcome[] = [];
     const next = hostOf({ ...made.common, ...waiting(), onOutcome: (end) => void heard.push(end) });
     await next.executor.recover();
@@ -205,11 +205,11 @@ describe('the mark of an end', () => {
     const methods = async (options: HostOptions) => {
       const store = watchedStore();
       await hostOf({ ...options, store }).run({ runId: 'r' });
-      return store.methods.filter((name) => name !== 'takeUndelivered');
+      return store.methods.filter((name) => name !== 'deliveries.take');
     };
     const quiet = await methods({});
     expect(await methods({ onOutcome: () => {} })).toEqual(quiet);
-    expect(quiet).not.toContain('markDelivered');
+    expect(quiet).not.toContain('deliveries.mark');
   });
 });
 
@@ -249,5 +249,5 @@ test('a shutdown waits for the ends that are being delivered, and takes no more 
   expect(isOver).toBe(false);
   delivering.resolve();
   await over;
-  expect(await made.store.takeUndelivered({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).toEqual([]);
+  expect(await made.store.deliveries.take({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).toEqual([]);
 });

@@ -69,7 +69,7 @@ describe('a run that ended badly before its first step', () => {
     const host = hostOf({ script: [reply('yes')], store });
     const run = await host.start(request, { drive: 'later' });
     expect(run.accepted).toBe('started');
-    expect(await store.outcome('r')).toBeNull();
+    expect(await store.outcomes.find('r')).toBeNull();
     const end = run.result;
     await host.executor.drive('r');
     expect(await end).toMatchObject({ status: 'ok', output: 'yes' });
@@ -102,7 +102,7 @@ describe('a run that ended badly before its first step', () => {
       {
         before: ({ method }) => (method === 'save' || method === 'append') && new Promise(() => {}),
         after: ({ method }) => {
-          if (method === 'keepOutcome') isForgotten = true;
+          if (method === 'outcomes.keep') isForgotten = true;
         },
       },
       inner,

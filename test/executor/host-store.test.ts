@@ -77,7 +77,7 @@ const refusing = (method: MethodName, error: unknown, store: CheckpointStore = m
 const down = { code: 'STORE_UNAVAILABLE', cause: { message: 'ECONNREFUSED' } };
 
 describe("a plain error of a host's store", () => {
-  test.for(['load', 'claim', 'outcome'] as const)(
+  test.for(['load', 'claim', 'outcomes.find'] as const)(
     'is STORE_UNAVAILABLE with its cause where %s ends a start by it',
     async (method) => {
       const { status, error } = await hostOf({ store: refusing(method, new Error('ECONNREFUSED')) }).run({
@@ -110,7 +110,7 @@ describe("a plain error of a host's store", () => {
     await expect(recovering).rejects.toMatchObject({ cause: plain });
   });
 
-  test.for(['save', 'append', 'delete', 'keepOutcome'] as const)(
+  test.for(['save', 'append', 'delete', 'outcomes.keep'] as const)(
     'is logged and published as STORE_UNAVAILABLE, from %s',
     async (method) => {
       const script = [callTool('look'), reply('done')];
@@ -197,21 +197,21 @@ describe("what a method of a host's store resolves to", () => {
     await hostOf({ script: [reply('secret')], store }).run({ runId: 'a' });
     const host = hostOf({
       script: [],
-      store: { ...store, outcome: () => store.outcome('a') } as CheckpointStore,
+      store: { ...store, outcomes: { ...store.outcomes, find: () => store.outcomes.find('a') } },
     });
     const result = await host.run({ runId: 'b' });
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'CHECKPOINT_CORRUPT' } });
-    expect(result.error?.message).toBe('store.outcome returned the outcome of another run for "b"');
+    expect(result.error?.message).toBe('store.outcomes.find returned the outcome of another run for "b"');
   });
 
   test.for([
     ['claim', 5, 'store.claim returned the number 5; it must resolve to a claim with its epoch and attempts, or null'],
     ['claim', {}, 'store.claim returned an object; it must resolve to a claim with its epoch and attempts, or null'],
-    ['outcome', 'x', 'store.outcome returned a string; it must resolve to an outcome or null'],
+    ['outcomes.find', 'x', 'store.outcomes.find returned a string; it must resolve to an outcome or null'],
   ] as const)('from %s must be what it says: %j is STORE_UNAVAILABLE', async ([method, answer, message]) => {
     const host = hostOf({
       script: [],
-      store: { ...memoryStore(), [method]: async () => answer } as CheckpointStore,
+      store: wrapStore(memoryStore(), (name, call) => (name === method ? async () => answer : call)),
     });
     expect((await host.run({ runId: 'r' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
   });

@@ -55,7 +55,7 @@ describe('a host that leaves the state which invoked the run', () => {
     expect(model.calls[2]?.signal?.aborted).toBe(true);
   });
 
-  test.for(['claim', 'load', 'outcome', 'save'])(
+  test.for(['claim', 'load', 'outcomes.find', 'save'])(
     'while the run resolves, in store.%s: the claim is released and no timer is left',
     async (method) => {
       const slow = gate();

@@ -307,7 +307,7 @@ describe("a run of a host's machine that was left", () => {
     await host.isDone();
     expect(host.ends()).toEqual([end]);
     expect(await inner.listInterrupted()).toEqual([]);
-    expect(await inner.outcome('r')).toMatchObject({ status: 'cancelled' });
+    expect(await inner.outcomes.find('r')).toMatchObject({ status: 'cancelled' });
   });
 
   test('and begins on an executor that is shut down is left too: nothing is stored, and no timer is held (edges 14)', async () => {

@@ -116,7 +116,7 @@ describe('a run with a checkpointer', () => {
     };
     await hostOf({ ports: { checkpointer: { ...factory, begin } } }).run(invocation);
     const order = store.methods.filter((name) => name !== 'append');
-    expect(order).toEqual(['claim', 'load', 'outcome', 'begin', 'save', 'keepOutcome', 'delete']);
+    expect(order).toEqual(['claim', 'load', 'outcomes.find', 'begin', 'save', 'outcomes.keep', 'delete']);
   });
 
   test('that was given in the options is used instead of the factory, and needs none (executor 3)', async () => {

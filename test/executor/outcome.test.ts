@@ -143,7 +143,7 @@ describe('the outcome of a run', () => {
   test('of a run that died between its answer and its end is delivered by recover, and nothing runs again (finalize 6)', async () => {
     const inner = memoryStore();
     const store = watchedStore(
-      { before: ({ method }) => ['keepOutcome', 'delete'].includes(method) && new Promise(() => {}) },
+      { before: ({ method }) => ['outcomes.keep', 'delete'].includes(method) && new Promise(() => {}) },
       inner,
     );
     await hostOf({ script: script(), tools, store }).start({ runId: 'r' });

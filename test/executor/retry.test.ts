@@ -187,7 +187,7 @@ describe('executor.retry', () => {
       await hostOf({ store }).executor.control('r').retry();
       const next = hostOf({ store, journal: true, script: [reply('done')] });
       await next.executor.recover();
-      await until(async () => (await store.outcome('r'))?.status === 'ok');
+      await until(async () => (await store.outcomes.find('r'))?.status === 'ok');
       const shown: unknown[] = [];
       for await (const event of next.executor.events('r')) shown.push(event.type);
       expect(shown.filter((type) => String(type).startsWith('run.'))).toEqual([
@@ -315,7 +315,7 @@ describe('executor.retry', () => {
       const isDead = writes >= diesAfter;
       await clock.advance(120_000);
       const next = hostOf({ store: inner, clock, tools: [tool], script: [reply('done')] });
-      const kept = (await inner.load('r', { ended: true }))?.outcome ?? (await inner.outcome('r'));
+      const kept = (await inner.load('r', { ended: true }))?.outcome ?? (await inner.outcomes.find('r'));
       const last = kept?.status === 'ok' ? kept : await (await next.executor.retry('r')).result;
       expect(last.status).toBe('ok');
       expect(did.length).toBe(1);

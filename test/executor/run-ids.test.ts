@@ -117,10 +117,13 @@ describe('a run id from the ids port', () => {
   test('costs one look at the store; a random id costs none', async () => {
     const store = watchedStore();
     await hostOf({ store, ids: () => 'new' }).run();
-    expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual(['load', 'outcome']);
+    expect(store.methods.filter((name) => name === 'load' || name === 'outcomes.find')).toEqual([
+      'load',
+      'outcomes.find',
+    ]);
     store.log.length = 0;
     await hostOf({ store }).run();
-    expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual([]);
+    expect(store.methods.filter((name) => name === 'load' || name === 'outcomes.find')).toEqual([]);
   });
 
   test.for(['~child', '..', '', 'a\ud800', 7])(

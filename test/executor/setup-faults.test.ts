@@ -120,7 +120,7 @@ describe('a stored run', () => {
       expect(bad.given()).toMatchObject([
         { fields: { code: 'SETUP', agentId: 'payer', runs: 1, error: { code: broken.code } } },
       ]);
-      expect(await store.outcome('r')).toBeNull();
+      expect(await store.outcomes.find('r')).toBeNull();
       await until(async () => ((await store.load('r')) as RunCheckpoint).setup !== undefined);
       const record = (await store.load('r')) as RunCheckpoint;
       expect(record).toMatchObject({ attempts: 0, setup: { code: broken.code, since: expect.any(Number) } });

@@ -184,7 +184,7 @@ describe('a first start', () => {
       });
       const result = await bad.run(agent, { runId: 'r', prompt: 'Go.' });
       expect(result).toMatchObject({ status: 'error', error: { code } });
-      expect([await store.load('r'), await store.outcome('r'), told]).toEqual([null, null, []]);
+      expect([await store.load('r'), await store.outcomes.find('r'), told]).toEqual([null, null, []]);
       const good = hostOf({ store });
       expect(await good.run({ runId: 'r', prompt: 'Another one.' })).toMatchObject({ status: 'ok' });
     },

@@ -102,7 +102,7 @@ describe('a signal to a run that waits for it', () => {
     const sender = world.boot();
     expect(await sender.executor.signal('paid', { cents: 5 }, paid('s1'))).toEqual({ to: 'r' });
     await world.clock.advance(5_000);
-    expect(await world.store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await world.store.outcomes.find('r')).toMatchObject({ status: 'ok' });
     expect(readBy(second)).toContain('cents');
     expect(sender.model.calls).toEqual([]);
   });
@@ -127,7 +127,10 @@ describe('a signal to a run that waits for it', () => {
     expect(await host.executor.signal('shipped', 1, paid('other name'))).toEqual({});
     expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'a' });
     await world.clock.advance(5_000);
-    expect([await world.store.outcome('a'), await world.store.outcome('b')]).toMatchObject([{ status: 'ok' }, null]);
+    expect([await world.store.outcomes.find('a'), await world.store.outcomes.find('b')]).toMatchObject([
+      { status: 'ok' },
+      null,
+    ]);
     expect(await host.executor.signal('paid', 2, paid('s2'))).toEqual({ to: 'b' });
   });
 
@@ -205,7 +208,7 @@ describe('a wait that has closed', () => {
     const second = world.boot({ script: [reply('done')] }, short);
     await recoverIn(world, second);
     await world.clock.advance(5_000);
-    expect(await world.store.outcome('a')).toMatchObject({ status: 'ok' });
+    expect(await world.store.outcomes.find('a')).toMatchObject({ status: 'ok' });
     expect(readBy(second)).toContain('WAIT_EXPIRED');
     const third = world.waiting();
     expect(await settled(world, (await third.start({ runId: 'b' })).result)).toMatchObject({ status: 'ok' });
@@ -223,7 +226,7 @@ describe('a wait that has closed', () => {
     const sender = world.boot();
     expect(await sender.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'a' });
     await settled(world, host.executor.control('a').cancel());
-    expect(await world.store.outcome('a')).toMatchObject({ status: 'cancelled' });
+    expect(await world.store.outcomes.find('a')).toMatchObject({ status: 'cancelled' });
     const third = world.waiting();
     expect(await settled(world, (await third.start({ runId: 'b' })).result)).toMatchObject({ status: 'ok' });
     expect(readBy(third)).toContain('5');
@@ -440,7 +443,7 @@ describe('the run tells its store which event it waits for', () => {
     await world.clock.advance(5_000);
     expect(await second.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'r' });
     await world.clock.advance(5_000);
-    expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await copy.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 
   test.each([
@@ -487,7 +490,7 @@ describe('the run tells its store which event it waits for', () => {
       await recoverIn(world, second);
       await world.clock.advance(5_000);
       expect(readBy(second)).toContain(`"value":${JSON.stringify(read)}`);
-      expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
+      expect(await copy.outcomes.find('r')).toMatchObject({ status: 'ok' });
     },
   );
 
@@ -503,7 +506,7 @@ describe('the run tells its store which event it waits for', () => {
     const second = world.boot({ store: copy });
     await recoverIn(world, second);
     await world.clock.advance(5_000);
-    expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await copy.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 });
 
@@ -515,7 +518,7 @@ describe('without a store that carries signals', () => {
   ] as const)('a signal reaches the runs of this process, also if it came before: %s', async ([, kind]) => {
     const world = scene();
     const four = ['append', 'claim', 'renew', 'release', 'send', 'inbox', 'acknowledge', 'due'];
-    const names = kind === 'four' ? [...four, 'keepOutcome', 'outcome'] : [];
+    const names = kind === 'four' ? [...four, 'outcomes'] : [];
     const store = without(world.store, 'expect', 'signal', ...names);
     const host = hostOf({
       tools: [paymentTool(), toolOf('rest', 'read', (_, context) => context.ask({ question: 'Well?' }))],

@@ -152,7 +152,7 @@ describe('an outcome that is kept', () => {
     expect(result).not.toHaveProperty('isCut');
     expect(result.phases.map(({ output }) => output.length)).toEqual([3_000_000, 3_000_000, 3_000_000, 3_000_000]);
     expect(delivered).toEqual([3_000_000]);
-    const kept = await store.outcome('r');
+    const kept = await store.outcomes.find('r');
     expect(kept).toMatchObject({
       status: 'ok',
       isCut: true,
@@ -177,13 +177,13 @@ describe('an outcome that is kept', () => {
     await run.cancel();
     expect((await run.result).undelivered).toHaveLength(10);
     await until(async () => (await store.load('r')) === null);
-    expect((await store.outcome('r'))?.undelivered).toHaveLength(10);
+    expect((await store.outcomes.find('r'))?.undelivered).toHaveLength(10);
   });
 
   test('is whole up to the bound', async () => {
     const store = memoryStore();
     const host = hostOf({ script: [reply(text(3_999_999))], store });
     await host.run({ runId: 'r' });
-    expect((await store.outcome('r'))?.output).toHaveLength(3_999_999);
+    expect((await store.outcomes.find('r'))?.output).toHaveLength(3_999_999);
   });
 });

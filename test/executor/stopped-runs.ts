@@ -89,7 +89,7 @@ async function play({ steps, isOnce, isModelDown, moment, stops }: StopStory) {
     if (run?.actor) void run.cancel();
   };
   const isAfterEnd = (call: StoreCall) =>
-    ['delete', 'history.end', 'keepOutcome', 'release'].includes(call.method) ||
+    ['delete', 'history.end', 'outcomes.keep', 'release'].includes(call.method) ||
     headOfWrite(call)?.outcome !== undefined;
   const store = watchedStore({ before: (call) => come(isAfterEnd(call)) });
   const work = Array.from({ length: steps }, (_, i) => async () => {

@@ -174,7 +174,7 @@ describe('cancel', () => {
 
   test('that comes while the answer is being recorded comes too late: success wins (finalize 1)', async () => {
     let cancel = () => {};
-    const store = watchedStore({ before: ({ method }) => method === 'keepOutcome' && cancel() });
+    const store = watchedStore({ before: ({ method }) => method === 'outcomes.keep' && cancel() });
     const host = hostOf({ store });
     const run = await host.start({ runId: 'r' });
     cancel = () => void run.cancel();

@@ -94,7 +94,7 @@ describe('the data of an answer', () => {
       const host = hostOf({ agent, script, store, onOutcome: (outcome) => void delivered.push(outcome) });
       expect((await host.run({ runId: 'r' })).data).toEqual({ n: 1 });
       expect(delivered).toMatchObject([{ status: 'ok', data: { n: 1 } }]);
-      expect(await store.outcome('r')).toMatchObject({ data: { n: 1 } });
+      expect(await store.outcomes.find('r')).toMatchObject({ data: { n: 1 } });
       const again = hostOf({ agent, script: [], store });
       expect(await again.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: good, data: { n: 1 } });
     },

@@ -89,8 +89,8 @@ async function workersOf(leads: number, defaults: Partial<Defaults>): Promise<nu
   const second = boot();
   await second.recover();
   for (const { runId, id } of await second.waiting({ limit: leads })) await second.control(runId).approve(id);
-  await until(async () => (await store.outcome('r')) !== null);
-  expect((await store.outcome('r'))?.status).toBe('ok');
+  await until(async () => (await store.outcomes.find('r')) !== null);
+  expect((await store.outcomes.find('r'))?.status).toBe('ok');
   await second.shutdown();
   return workers;
 }
@@ -164,9 +164,9 @@ describe('a tree of runs', () => {
     await second.recover();
     const [open] = await second.waiting({ kind: 'approval' });
     await second.control('r').approve(open?.id ?? '');
-    await until(async () => (await store.outcome('r')) !== null);
+    await until(async () => (await store.outcomes.find('r')) !== null);
     // The first lead and its four workers, and the second lead; no worker is left for it.
-    expect((await store.outcome('r'))?.output).toBe('a tree of runs ,a tree of runs ');
+    expect((await store.outcomes.find('r'))?.output).toBe('a tree of runs ,a tree of runs ');
     await second.shutdown();
   });
 

@@ -90,7 +90,7 @@ async function pass(clock: TestClock): Promise<void> {
 
 const claimless = ({ log }: { log: readonly StoreCall[] }) =>
   log
-    .filter(({ method }) => ['save', 'append', 'delete', 'keepOutcome'].includes(method))
+    .filter(({ method }) => ['save', 'append', 'delete', 'outcomes.keep'].includes(method))
     .filter(({ args }) => (args.at(-1) as { claim?: Claim } | undefined)?.claim === undefined);
 
 describe('a process that is taken over while it resolves a run', () => {
@@ -108,7 +108,7 @@ describe('a process that is taken over while it resolves a run', () => {
       await pass(clock);
       await recovering;
       expect(zombie.delivered).toEqual([]);
-      expect(await inner.outcome('r')).toMatchObject({ status: 'ok', output: 'real' });
+      expect(await inner.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'real' });
       expect(claimless(zombie.store)).toEqual([]);
     },
   );
@@ -182,7 +182,7 @@ describe('a process that is taken over while it ends a run', () => {
           if (!outcome || tries++ > 0) return;
           await inner.release((call.args[1] as { claim: Claim }).claim);
           const claim = (await inner.claim('r', 'another', 30_000)) as Claim;
-          await inner.keepOutcome('r', { ...outcome, output: 'real', outcomeId: 'r:2' }, 10 ** 12, { claim });
+          await inner.outcomes.keep('r', { ...outcome, output: 'real', outcomeId: 'r:2' }, 10 ** 12, { claim });
           await inner.delete('r', { claim });
           throw new Error('the connection broke');
         },
@@ -200,7 +200,7 @@ describe('a process that is taken over while it ends a run', () => {
     expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect(tries).toBeGreaterThan(0);
     expect(delivered).toEqual([]);
-    expect(await inner.outcome('r')).toMatchObject({ output: 'real' });
+    expect(await inner.outcomes.find('r')).toMatchObject({ output: 'real' });
     expect(claimless(store)).toEqual([]);
   });
 });

@@ -71,7 +71,7 @@ test.for(stores)(
     expect(wait?.path.map(({ runId }) => runId)).toEqual([root, mid, leaf]);
     expect(await second.executor.control(root).approve(wait?.id ?? '', { by: { id: 'ada' } })).toBe('sent');
     await expect
-      .poll(() => store.outcome(root), { timeout: 20_000 })
+      .poll(() => store.outcomes.find(root), { timeout: 20_000 })
       .toMatchObject({ status: 'ok', output: 'root(mid(leaf(paid 700)))' });
     await expect.poll(() => store.load(root)).toBeNull();
     expect([first.paid, second.paid, third.paid]).toEqual([[], [], [700]]);

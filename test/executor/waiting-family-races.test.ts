@@ -336,7 +336,7 @@ test('a tree ends whole after any order of approvals, deaths, shutdowns and wait
         if (await world.waitOf(leaf)) await approve(world, leaf, root).catch(() => {});
         return world.isEmpty();
       }, 'the end of all runs');
-      const outcome = (await world.store.outcome(root)) ?? outcomeOf(world, root);
+      const outcome = (await world.store.outcomes.find(root)) ?? outcomeOf(world, root);
       expect(outcome).toMatchObject({ status: 'ok', output: 'root(mid(leaf(paid 700)))' });
       expect([...world.paid.values()]).toEqual([700]);
       await world.shutdown();

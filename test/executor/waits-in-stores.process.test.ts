@@ -56,8 +56,8 @@ describe.for(Object.keys(stores) as (keyof typeof stores)[])('waits of a tool in
       await until(async () => (await store.load('r'))?.waiting?.waits[0]?.kind === 'event', 'the wait for the event');
       const sent = await person.executor.signal('paid', { cents: 700 }, { key: 'r', id: 's1' });
       expect([{}, { to: 'r' }]).toContainEqual(sent);
-      await until(async () => (await store.outcome('r')) !== null, 'the end of the run');
-      expect(await store.outcome('r')).toMatchObject({ status: 'ok', output: 'done' });
+      await until(async () => (await store.outcomes.find('r')) !== null, 'the end of the run');
+      expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'done' });
       expect(JSON.stringify(worker.model.calls[0]?.messages)).toContain('red for 700');
       await worker.executor.shutdown();
     },

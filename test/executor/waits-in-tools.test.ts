@@ -53,7 +53,7 @@ function heardOf(run: Run): { readonly events: RunEvent[] } {
 }
 
 const waitsOf = (result: RunResult) => (result.status === 'waiting' ? result.waits : []);
-const outcomeOf = async (store: { outcome(runId: string): Promise<unknown> }) => store.outcome('r');
+const outcomeOf = async (store: ReturnType<typeof memoryStore>) => store.outcomes.find('r');
 
 describe('ask', () => {
   test.for(['read', 'idempotent', 'once'] as const)(
@@ -285,7 +285,7 @@ describe('the rules over restarts', () => {
     const recovered = second.executor.recover();
     await clock.advance(5_000);
     await recovered;
-    expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await copy.outcomes.find('r')).toMatchObject({ status: 'ok' });
     expect(paid).toEqual(['first']);
     expect(JSON.stringify(second.model.calls[0]?.messages)).toContain('Outcome unknown');
     void run;
@@ -372,7 +372,7 @@ describe('the rules over restarts', () => {
     const recovered = second.executor.recover();
     await clock.advance(5_000);
     await recovered;
-    expect(await copy.outcome('r')).toMatchObject({ status: 'ok', output: 'done' });
+    expect(await copy.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'done' });
     expect(JSON.stringify(second.model.calls[0]?.messages)).toContain('its arguments are not in the record');
     expect(begun).toBe(1);
   });

@@ -6,8 +6,7 @@ import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
 import { applyWrites, fanOut } from '../../src/fan-out/index.ts';
-import { createBudget, createExecutor, defineAgent } from '../../src/index.ts';
-import type { OutcomeStore } from '../../src/kit.ts';
+import { type CheckpointStore, createBudget, createExecutor, defineAgent } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { callTool, hang, reply, scriptedModel } from '../../src/testing/index.ts';
 
@@ -15,7 +14,7 @@ const [umask = '', folder = '', what = ''] = process.argv.slice(2);
 process.umask(Number.parseInt(umask, 8));
 const at = (name: string) => join(folder, name);
 
-async function use(store: OutcomeStore & { close(): Promise<void> }): Promise<Modes> {
+async function use(store: CheckpointStore & { close(): Promise<void> }): Promise<Modes> {
   const models = { fast: scriptedModel([reply('done'), hang()]) };
   const executor = createExecutor({ models, store, logger: { warn: () => {} } });
   const agent = defineAgent({ id: 'worker', instructions: 'Work.' });

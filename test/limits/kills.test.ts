@@ -18,7 +18,7 @@ const writing: readonly Method[] = [
   'claim',
   'save',
   'append',
-  'keepOutcome',
+  'outcomes.keep',
   'history.end',
   'delete',
   'release',

@@ -1,17 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Checkpointer, type CheckpointStore, type ExecutorOptions, memoryStore } from 'pawl';
 import { callTool, hang, reply, type TestClock, testClock } from 'pawl/testing';
+import { type MethodName, wrapStore } from '../../src/store/read-only.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 import { type Port, type Scene, throwing } from './scene.ts';
-
-type Method = keyof ReturnType<typeof memoryStore>;
 
 const look = toolOf('look');
 const send = toolOf('send', 'once');
 const script = [callTool('look'), reply('done')];
 
-const storeWith = (method: Method, act: () => never) => ({ ...memoryStore(), [method]: act });
+const storeWith = (method: MethodName, act: () => never) =>
+  wrapStore(memoryStore(), (name, call) => (name === method ? act : call));
 const working = (store: CheckpointStore, options: Partial<ExecutorOptions> = {}): Scene => ({
   options: { store, ...options },
   script,
@@ -148,10 +148,10 @@ const storePorts: readonly Port[] = [
     scene: (act) => ({ ...working(storeWith('release', act)), tools: ['unknown'] }),
     ends: { else: 'UNKNOWN_TOOL' },
   },
-  { name: 'store.keepOutcome', scene: (act) => working(storeWith('keepOutcome', act)), ends: ok },
+  { name: 'store.outcomes.keep', scene: (act) => working(storeWith('outcomes.keep', act)), ends: ok },
   {
-    name: 'store.outcome',
-    scene: (act) => working(storeWith('outcome', act)),
+    name: 'store.outcomes.find',
+    scene: (act) => working(storeWith('outcomes.find', act)),
     ends: { ...refused, 'gives what has a throwing toJSON': 'CHECKPOINT_CORRUPT' },
   },
   {

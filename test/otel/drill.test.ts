@@ -62,7 +62,7 @@ test('a drill: with a deploy, a worker without its key, and a store that is away
 
   expect(await store.listInterrupted()).toEqual([]);
   expect(await store.listInterrupted({ status: 'waiting' })).toEqual([]);
-  for (let i = 0; i < RUNS; i++) expect((await store.outcome(`r${i}`))?.status, `r${i}`).toBe('ok');
+  for (let i = 0; i < RUNS; i++) expect((await store.outcomes.find(`r${i}`))?.status, `r${i}`).toBe('ok');
   expect([paid.size, new Set(paid.values())]).toEqual([RUNS, new Set([1])]);
 
   const hosts = [first, second, bad, successor];

@@ -171,7 +171,10 @@ describe('an agent that puts another to work, which puts a third to work, and a 
   });
 
   test('a store that forgets what children came to is noticed: they are run again (promise e)', async () => {
-    const between: Between = async (storage) => ({ ...storage, outcome: async () => null });
+    const between: Between = async (storage) => ({
+      ...storage,
+      ...(storage.outcomes ? { outcomes: { ...storage.outcomes, find: async () => null } } : {}),
+    });
     expect(await complaintsOf(story, crashes(80), { between, until: 'e' })).toContain('e');
   });
 });

@@ -8,7 +8,7 @@ import type { FaultKind, Misfortune } from './simulation-plans.ts';
 
 /** More than a port waits. */
 const LATE_MS = 45_000;
-const writing = ['save', 'append', 'delete', 'keepOutcome', 'claim', 'renew', 'release'];
+const writing = ['save', 'append', 'delete', 'outcomes.keep', 'claim', 'renew', 'release'];
 
 /** Milliseconds that one call after the other takes. */
 export type Pace = readonly number[];
@@ -85,7 +85,7 @@ export class Trouble {
   wrap(store: CheckpointStore): CheckpointStore {
     return wrapStore(store, (name, work) => {
       // Looks by a timer: the numbers of the misfortunes are those of the calls of runs.
-      if (name === 'takeUndelivered') return work;
+      if (name === 'deliveries.take') return work;
       return (...args) => {
         const call = { name, isLatest: isLastWord(store, name), isPhaseEnd: isPhaseEnd(name, args[0]) };
         return this.#meet(call, async () => work(...args));

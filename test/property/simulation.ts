@@ -1,5 +1,5 @@
 import { type CheckpointStore, memoryStore } from 'pawl';
-import type { OutcomeStore } from 'pawl/stores/kit';
+import type { StoreGroups } from 'pawl/stores/kit';
 import { type TestClock, testClock } from 'pawl/testing';
 import { type History, play, type Scene } from '../../src/testing/crash-test/history.ts';
 import { type AllowedFaults, judgeHistories } from '../../src/testing/crash-test/judge.ts';
@@ -93,12 +93,11 @@ export class Simulation {
   }
 
   /** What a child came to is known from its outcome alone: where there are children, the least store keeps outcomes. */
-  #bare(storage: CheckpointStore & OutcomeStore): CheckpointStore {
+  #bare(storage: CheckpointStore & Pick<StoreGroups, 'outcomes'>): CheckpointStore {
     const { isPlain, family } = this.#story;
     if (!isPlain) return storage;
-    const { keepOutcome, outcome } = storage;
     const least: CheckpointStore = plainStore(storage);
-    return family ? Object.assign(least, { keepOutcome, outcome }) : least;
+    return family ? { ...least, outcomes: storage.outcomes } : least;
   }
 
   #scene(clock: TestClock, budget: NotingBudget, fired: Fired): Pick<Scene, 'job' | 'within' | 'spareLives'> {

@@ -1,5 +1,5 @@
 import { memoryStore } from 'pawl';
-import type { Claim, OutcomeStore, OwningStore } from 'pawl/stores/kit';
+import type { Claim, OwningStore, StoreGroups } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { isDue } from '../../src/store/capabilities.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
@@ -16,7 +16,7 @@ import {
 } from '../fixtures/pinned-stores.ts';
 import { sql } from '../store/sqlite/files.ts';
 
-type Store = OwningStore & OutcomeStore & AsyncDisposable;
+type Store = OwningStore & Pick<StoreGroups, 'outcomes'> & AsyncDisposable;
 
 interface PinnedStore {
   readonly name: string;
@@ -53,7 +53,7 @@ async function refilled(version: PinnedVersion): Promise<string> {
   await using store = sqliteStore({ path });
   const { records, kept } = writtenRecords(version);
   for (const record of records) await store.save(record);
-  if (kept) await store.keepOutcome('kept', kept, KEPT_UNTIL);
+  if (kept) await store.outcomes.keep('kept', kept, KEPT_UNTIL);
   await store.send('single', steered);
   return path;
 }
@@ -140,6 +140,6 @@ test.for(pinnedVersions)(
     await leaveRuns(store);
     await expectSameRecords(store, version);
     const { kept } = pinnedRecords(version);
-    expect(await store.outcome('kept')).toMatchObject(kept ? withTodaysId(kept) : {});
+    expect(await store.outcomes.find('kept')).toMatchObject(kept ? withTodaysId(kept) : {});
   },
 );

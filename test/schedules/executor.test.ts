@@ -222,7 +222,7 @@ describe('a tick', () => {
     await clock.advance(60 * MINUTE_MS);
     expect(first.ended).toEqual(['nightly@2026-11-28T07:00:00.000Z']);
     await first.executor.shutdown();
-    expect(await store.outcome('nightly@2026-11-28T07:00:00.000Z')).toBeNull();
+    expect(await store.outcomes.find('nightly@2026-11-28T07:00:00.000Z')).toBeNull();
     const next = hostOf([{ every: '1h' }], options);
     await next.executor.recover();
     await clock.advance(MINUTE_MS);

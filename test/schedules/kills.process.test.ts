@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
-import type { OutcomeStore } from '../../src/store/port.ts';
-import type { ScheduleStore } from '../../src/store/schedules/port.ts';
+import type { CheckpointStore, StoreGroups } from '../../src/store/port.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 import { until } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
@@ -19,7 +18,7 @@ interface Place {
   start(dies?: { readonly at: number; readonly isStored: boolean }): Child;
   /** The ticks of the runs that have ended, in order. */
   ended(): number[];
-  readonly store: OutcomeStore & { readonly schedules: ScheduleStore };
+  readonly store: CheckpointStore & Pick<StoreGroups, 'outcomes' | 'schedules'>;
   close(): Promise<void>;
 }
 
@@ -59,7 +58,7 @@ async function checkTicks({ store }: Place): Promise<void> {
   let [known, all] = [0, 0];
   for (let tick = first; tick <= last; tick += 1_000, all++) {
     const runId = `tick@${new Date(tick).toISOString()}`;
-    if ((await store.load(runId)) || (await store.outcome(runId))) known += 1;
+    if ((await store.load(runId)) || (await store.outcomes.find(runId))) known += 1;
   }
   expect(row).toMatchObject({ skipped: { count: 0 }, failed: { count: 0 } });
   expect(known + Number(row?.missed.count)).toBe(all);

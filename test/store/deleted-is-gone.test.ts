@@ -92,20 +92,20 @@ describe('what is deleted is gone from the bytes of the store: SQLite', () => {
     await using store = open(dir, clock);
     for (const [i, size] of sizes.entries()) {
       const outcome = { ...sampleOutcome(`run-${i}`), output: `${SECRET} ${'x'.repeat(size)}` };
-      await store.keepOutcome(`run-${i}`, outcome, clock.now() + 30_000);
+      await store.outcomes.keep(`run-${i}`, outcome, clock.now() + 30_000);
     }
-    await store.keepOutcome('later', { ...sampleOutcome('later'), output: 'LATER' }, clock.now() + 3_600_000);
+    await store.outcomes.keep('later', { ...sampleOutcome('later'), output: 'LATER' }, clock.now() + 3_600_000);
     expect(countIn(dir)).toBeGreaterThan(0);
     await clock.advance(60_000);
     await clock.advance(60_000);
     await eventually(() => expect(countIn(dir)).toBe(0), 100);
-    expect(await store.outcome('later')).toMatchObject({ output: 'LATER' });
+    expect(await store.outcomes.find('later')).toMatchObject({ output: 'LATER' });
   });
 
   test('outcomes that an earlier process kept, once a later one has claimed a run', async () => {
     const dir = freshDir();
     const earlier = open(dir);
-    await earlier.keepOutcome('run', { ...sampleOutcome('run'), output: SECRET }, 2_000);
+    await earlier.outcomes.keep('run', { ...sampleOutcome('run'), output: SECRET }, 2_000);
     await earlier.close();
     expect(countIn(dir)).toBeGreaterThan(0);
     const clock = testClock(200_000);
@@ -123,7 +123,7 @@ describe('what is deleted is gone from the bytes of the store: SQLite', () => {
       return timer;
     };
     await using store = open(freshDir(), { ...systemClock, setTimeout });
-    await store.keepOutcome('run', sampleOutcome('run'), Date.now() + 60_000);
+    await store.outcomes.keep('run', sampleOutcome('run'), Date.now() + 60_000);
     await store.delete('run');
     expect(timers.length).toBeGreaterThan(0);
     expect(timers.filter((timer) => timer.hasRef())).toEqual([]);
@@ -185,7 +185,7 @@ test('an audit has nothing left of the runs that its retention has removed', asy
     const { status } = await executor.run(agent, { prompt, inputs: { prompt } });
     expect(status).toBe('ok');
     await executor.shutdown();
-    await store.forgetOutcomes?.();
+    await store.outcomes.forget();
     await store.history.forget?.();
     return (await createAudit({ store }).totals({ by: 'day' })).reduce((sum, { runs }) => sum + runs, 0);
   };

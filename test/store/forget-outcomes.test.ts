@@ -22,16 +22,16 @@ test.each([
     await store.close();
     rmSync(folder, { recursive: true });
   });
-  for (const runId of ['a', 'b']) await store.keepOutcome(runId, sampleOutcome(runId), HOUR);
-  await store.keepOutcome('late', sampleOutcome('late'), 10 * HOUR);
-  expect(await store.forgetOutcomes?.()).toBe(0);
+  for (const runId of ['a', 'b']) await store.outcomes.keep(runId, sampleOutcome(runId), HOUR);
+  await store.outcomes.keep('late', sampleOutcome('late'), 10 * HOUR);
+  expect(await store.outcomes.forget()).toBe(0);
   clock.wallJump(2 * HOUR);
-  expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(2);
-  expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(2);
-  expect(await store.forgetOutcomes?.()).toBe(2);
-  expect(await store.forgetOutcomes?.()).toBe(0);
-  expect(await store.outcome('a')).toBeNull();
-  expect(await store.outcome('late')).not.toBeNull();
+  expect(await store.outcomes.forget({ dryRun: true })).toBe(2);
+  expect(await store.outcomes.forget({ dryRun: true })).toBe(2);
+  expect(await store.outcomes.forget()).toBe(2);
+  expect(await store.outcomes.forget()).toBe(0);
+  expect(await store.outcomes.find('a')).toBeNull();
+  expect(await store.outcomes.find('late')).not.toBeNull();
 });
 
 test("what a host's driver throws when outcomes are forgotten by the minute ends neither the process nor the next try", async () => {
@@ -41,12 +41,14 @@ test("what a host's driver throws when outcomes are forgotten by the minute ends
     write: async () => null as never,
     load: async () => null,
     list: async () => [],
-    outcome: async () => null,
-    inbox: async () => [],
-    forgetOutcomes: () => {
-      tries += 1;
-      throw new Error('not a promise that rejects');
+    outcomes: {
+      find: async () => null,
+      forget: () => {
+        tries += 1;
+        throw new Error('not a promise that rejects');
+      },
     },
+    inbox: async () => [],
   };
   const store = storeFrom(driver, { clock });
   const unhandled: unknown[] = [];
@@ -66,7 +68,7 @@ test('a process that only looks for due runs removes what is over, 500 of a kind
   const clock = testClock();
   const path = join(folder, 'runs.db');
   const before = sqliteStore({ path, clock });
-  for (let i = 0; i < 1_200; i++) await before.keepOutcome(`r${i}`, sampleOutcome(`r${i}`), HOUR);
+  for (let i = 0; i < 1_200; i++) await before.outcomes.keep(`r${i}`, sampleOutcome(`r${i}`), HOUR);
   await before.close();
   clock.wallJump(2 * HOUR);
   const store = sqliteStore({ path, clock });
@@ -74,7 +76,7 @@ test('a process that only looks for due runs removes what is over, 500 of a kind
     await store.close();
     rmSync(folder, { recursive: true });
   });
-  const left = () => store.forgetOutcomes?.({ dryRun: true });
+  const left = () => store.outcomes.forget({ dryRun: true });
   await clock.advance(120_000);
   expect(await left()).toBe(1_200);
   await store.due.take({ owner: 'w', ttlMs: 1_000, limit: 1 });
@@ -84,7 +86,7 @@ test('a process that only looks for due runs removes what is over, 500 of a kind
     counts.push(await left());
   }
   expect(counts).toEqual([700, 200]);
-  expect(await store.forgetOutcomes?.()).toBe(200);
+  expect(await store.outcomes.forget()).toBe(200);
 });
 
 test('the write of an outcome removes at most 100 that are over: it does not wait for a million of them (operations 16)', async () => {
@@ -95,8 +97,8 @@ test('the write of an outcome removes at most 100 that are over: it does not wai
     await store.close();
     rmSync(folder, { recursive: true });
   });
-  for (let i = 0; i < 250; i++) await store.keepOutcome(`r${i}`, sampleOutcome(`r${i}`), HOUR);
+  for (let i = 0; i < 250; i++) await store.outcomes.keep(`r${i}`, sampleOutcome(`r${i}`), HOUR);
   clock.wallJump(2 * HOUR);
-  await store.keepOutcome('one', sampleOutcome('one'), 9 * HOUR);
-  expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(150);
+  await store.outcomes.keep('one', sampleOutcome('one'), 9 * HOUR);
+  expect(await store.outcomes.forget({ dryRun: true })).toBe(150);
 });

@@ -56,10 +56,15 @@ describe('the groups of a store', () => {
     expect(executorOn(half)).toThrow(TypeError);
   });
 
-  test('a method of a group that stands at the store itself is refused, and the error names the group', () => {
-    const { limits, ...rest } = memoryStore();
-    expect(executorOn({ ...rest, ...limits })).toThrow(/has takeTurns at its top.*the group limits/);
-    expect(executorOn({ ...rest, ...limits })).toThrow(TypeError);
+  test.for([
+    ['takeTurns', 'limits'],
+    ['keepOutcome', 'outcomes'],
+    ['takeUndelivered', 'deliveries'],
+  ] as const)('%s at the store itself is refused, and the error names the group %s', ([method, group]) => {
+    const { [group]: _, ...rest } = memoryStore();
+    const old = { ...rest, [method]: async () => {} };
+    expect(executorOn(old)).toThrow(new RegExp(`has ${method} at its top.*the group ${group}`));
+    expect(executorOn(old)).toThrow(TypeError);
   });
 
   test('one that is absent is no error', () => {

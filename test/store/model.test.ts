@@ -64,7 +64,7 @@ async function play({ store }: Opened, { event, run }: Event, { model, kept }: M
     await store.history.erase(runId);
   } else if (event === 'complete' || event === 'fail') {
     model.delete(runId);
-    const keeping = event === 'complete' ? store.keepOutcome(runId, sampleOutcome(runId), 4e12) : undefined;
+    const keeping = event === 'complete' ? store.outcomes.keep(runId, sampleOutcome(runId), 4e12) : undefined;
     await Promise.all([keeping, store.delete(runId)]);
   }
 }

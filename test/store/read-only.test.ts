@@ -28,7 +28,7 @@ describe('a store in SQLite that is open for reading only', () => {
     const before = contentOf(folder);
     expect(await reader.load('run')).toEqual(record);
     expect(await reader.listInterrupted()).toMatchObject([{ runId: 'run' }]);
-    expect(await reader.outcome('run')).toBeNull();
+    expect(await reader.outcomes.find('run')).toBeNull();
     expect(await reader.inbox({ runId: 'run' })).toEqual([]);
     expect(await reader.due.list({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
     expect(await reader.history.list({ limit: 10 })).toEqual([]);
@@ -56,7 +56,7 @@ describe('a store in SQLite that is open for reading only', () => {
       () => reader.send('run', command),
       () => reader.history.erase('run'),
       () => reader.signal({ id: 's', name: 'paid', key: '', value: 1, until: 1 } as never),
-      () => reader.forgetOutcomes?.(),
+      () => reader.outcomes.forget(),
     ];
     for (const write of writes) await expect(write()).rejects.toMatchObject({ code: 'UNSUPPORTED' });
   });
@@ -66,12 +66,12 @@ describe('a store in SQLite that is open for reading only', () => {
     const clock = testClock();
     await using writer = open(join(folder, file), { clock });
     await writer.save(sampleRecord('run'));
-    await writer.keepOutcome('run', sampleOutcome('run'), clock.now() + 1_000);
+    await writer.outcomes.keep('run', sampleOutcome('run'), clock.now() + 1_000);
     await using reader = open(join(folder, file), { clock, readOnly: true });
-    expect(await reader.outcome('run')).toMatchObject({ runId: 'run' });
+    expect(await reader.outcomes.find('run')).toMatchObject({ runId: 'run' });
     const before = contentOf(folder);
     await clock.advance(2_000);
-    expect(await reader.outcome('run')).toBeNull();
+    expect(await reader.outcomes.find('run')).toBeNull();
     expect(contentOf(folder)).toBe(before);
   });
 

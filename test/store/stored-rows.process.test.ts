@@ -85,7 +85,7 @@ describe.each(stores)('a store in %s', (_, missing, open) => {
       clock.wallJump(HOUR - 90_000);
       const after = await read();
       expect([after.get('records')?.expired, after.get('outcomes')?.expired]).toEqual([1, 1]);
-      expect([await store.history.forget(), await store.forgetOutcomes?.()]).toEqual([1, 1]);
+      expect([await store.history.forget(), await store.outcomes.forget()]).toEqual([1, 1]);
       expect((await read()).get('records')).toMatchObject({ rows: 2, expired: 0 });
       await store.close();
     },

@@ -41,15 +41,15 @@ describe.for(Object.entries(stores))('time in the %s store', ([, create]) => {
   test('an outcome is kept until its time is over, by the wall clock', async () => {
     const clock = testClock(1_000);
     const store = create({ clock });
-    await store.keepOutcome('a', sampleOutcome('a'), 2_000);
-    await store.keepOutcome('b', sampleOutcome('b'), 3_000);
+    await store.outcomes.keep('a', sampleOutcome('a'), 2_000);
+    await store.outcomes.keep('b', sampleOutcome('b'), 3_000);
     await clock.advance(999);
-    expect(await store.outcome('a')).toEqual(sampleOutcome('a'));
+    expect(await store.outcomes.find('a')).toEqual(sampleOutcome('a'));
     await clock.advance(1);
-    expect(await store.outcome('a')).toBe(null);
-    expect(await store.outcome('b')).toEqual(sampleOutcome('b'));
+    expect(await store.outcomes.find('a')).toBe(null);
+    expect(await store.outcomes.find('b')).toEqual(sampleOutcome('b'));
     clock.wallJump(-1_000);
-    expect(await store.outcome('a')).toBe(null);
+    expect(await store.outcomes.find('a')).toBe(null);
   });
 
   test.skipIf(!existsSync('/proc/self/stat'))('an owner that is certainly dead holds nothing', async () => {
@@ -110,9 +110,9 @@ describe('the lease clock of the SQLite store', () => {
     const path = freshPath();
     const clock = testClock(1_000);
     await using store = sqliteStore({ path, clock });
-    for (const runId of ['a', 'b']) await store.keepOutcome(runId, sampleOutcome(runId), 2_000);
+    for (const runId of ['a', 'b']) await store.outcomes.keep(runId, sampleOutcome(runId), 2_000);
     await clock.advance(1_000);
-    await store.keepOutcome('c', sampleOutcome('c'), 3_000);
+    await store.outcomes.keep('c', sampleOutcome('c'), 3_000);
     expect(sql(path, 'SELECT run_id FROM outcomes')).toEqual([{ run_id: 'c' }]);
   });
 });

@@ -62,7 +62,15 @@ describe('POST /runs/:runId/park and unpark', () => {
       '/waiting',
     ])
       expect((await ask(path)).status).toBe(200);
-    const reads = ['load', 'journal.loadPart', 'listInterrupted', 'history.list', 'inbox', 'due.heldUntil', 'outcome'];
+    const reads = [
+      'load',
+      'journal.loadPart',
+      'listInterrupted',
+      'history.list',
+      'inbox',
+      'due.heldUntil',
+      'outcomes.find',
+    ];
     expect(store.methods.filter((method) => !reads.includes(method))).toEqual([]);
   });
 });

@@ -221,7 +221,7 @@ describe('GET /runs/:runId/record', () => {
     const [wait] = (await second.executor.waiting({ kind: 'approval' })) ?? [];
     await second.executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } });
     await second.executor.recover();
-    await until(async () => (await store.outcome('r')) !== null);
+    await until(async () => (await store.outcomes.find('r')) !== null);
     const { body } = await second.ask('/runs/r/record');
     expect(body.usage).toMatchObject({
       ...{ inputTokens: 20, outputTokens: 10, usd: 2 },

@@ -75,7 +75,7 @@ describe('a pattern that does not compile with the flag u', () => {
     const changed = agentWith(url);
     const next = hostOf({ models: { fast: scriptedModel([reply('done')]) }, agents: [changed], store });
     await next.executor.recover();
-    expect(await store.outcome('q')).toBeNull();
+    expect(await store.outcomes.find('q')).toBeNull();
     await next.executor.shutdown();
   });
 });

@@ -87,8 +87,8 @@ describe('ask with a quorum', () => {
     await expect(answer('yes', 'dee', stranger)).rejects.toMatchObject({ code: 'ALREADY_ANSWERED' });
     const next = createExecutor({ store, workflows: [flow] });
     await next.recover();
-    await until(async () => (await store.outcome('r')) !== null);
-    expect(await store.outcome('r')).toMatchObject({ data: 'yes' });
+    await until(async () => (await store.outcomes.find('r')) !== null);
+    expect(await store.outcomes.find('r')).toMatchObject({ data: 'yes' });
     await next.shutdown();
   });
 
@@ -130,8 +130,8 @@ describe('ask with approvers', () => {
     expect(await answer('yes', 'bob', createExecutor({ store }))).toBe('pending');
     expect(await answer('no', 'ada', known)).toBe('sent');
     await known.recover();
-    await until(async () => (await store.outcome('r')) !== null);
-    expect(await store.outcome('r')).toMatchObject({ data: 'no' });
+    await until(async () => (await store.outcomes.find('r')) !== null);
+    expect(await store.outcomes.find('r')).toMatchObject({ data: 'no' });
     await known.shutdown();
   });
 

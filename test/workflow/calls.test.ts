@@ -124,7 +124,7 @@ test('a workflow in a workflow is a child run, and its actor has the output of i
   await boot().recover();
   await pass(HOUR);
   await pass(8_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { got: 42 } });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { got: 42 } });
 });
 
 describe('a call', () => {
@@ -377,7 +377,7 @@ describe('a machine that', () => {
     await boot().recover();
     await pass(HOUR);
     await pass(4_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 });
 

@@ -41,7 +41,7 @@ async function redeployed(before: ReturnType<typeof flowWith>, after: ReturnType
   await second.recover();
   await world.settle();
   // One that its migration has ended needs no event.
-  if (!(await world.store.outcome('r'))) await second.control('r').send({ type: 'go' }, { id: 'go' });
+  if (!(await world.store.outcomes.find('r'))) await second.control('r').send({ type: 'go' }, { id: 'go' });
   await world.pass(4_000);
   return { ...world, second };
 }
@@ -53,7 +53,7 @@ const regions = { type: 'parallel', on: { go: 'done' }, states: { one: {}, two: 
 describe('a workflow whose machine has changed', () => {
   test('continues if its active states are what they were (workflow 19)', async () => {
     const { store } = await redeployed(flowWith(waiting), flowWith({ ...waiting, more: { on: { x: 'done' } } }));
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 
   test.each([
@@ -109,7 +109,7 @@ describe('a workflow whose machine has changed', () => {
       await second.shutdown();
       await boot(flowWith(before)).recover();
       await pass(4_000);
-      expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+      expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
     },
   );
 
@@ -150,7 +150,7 @@ describe('a workflow whose machine has changed', () => {
       },
     );
     const { store } = await redeployed(flowWith(waiting), after);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { got: 7 } });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { got: 7 } });
   });
 
   test('that rests is brought there when a process of the new version starts, not only when something wakes it (workflow 21)', async () => {
@@ -183,7 +183,7 @@ describe('a workflow whose machine has changed', () => {
     expect(migrated).toBe(times);
     await world.pass(HOUR);
     await world.pass(8_000, 8);
-    expect(await world.store.outcome('b')).toMatchObject({ status: 'ok' });
+    expect(await world.store.outcomes.find('b')).toMatchObject({ status: 'ok' });
     await third.shutdown();
   });
 

@@ -168,7 +168,7 @@ describe('a tool in a workflow', () => {
       expect(more).toEqual([]);
       await next.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } });
       await pass(8_000);
-      expect(await inner.outcome('r')).toMatchObject({ status: 'ok', data: { output: null } });
+      expect(await inner.outcomes.find('r')).toMatchObject({ status: 'ok', data: { output: null } });
       expect(did).toEqual([{ n: 7 }]);
       if (!isDead()) return;
     }
@@ -210,7 +210,7 @@ describe('a tool in a workflow', () => {
     await pass(4_000);
     await pass(2 * 3_600_000);
     await pass(4_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { output: ['yes', 7] } });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { output: ['yes', 7] } });
   });
 
   test('whose input does not fit its schema is the error of its actor, and is not made (workflow 7, 8)', async () => {
@@ -249,7 +249,7 @@ describe('a wait of a workflow that expires', () => {
       await second.recover();
       await pass(120_000);
       await pass(4_000);
-      expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { error: { code: 'WAIT_EXPIRED' } } });
+      expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { error: { code: 'WAIT_EXPIRED' } } });
       expect(await second.waiting()).toEqual([]);
     },
   );
@@ -316,5 +316,5 @@ test('a workflow takes 1,000 events that no process has read; one more is refuse
   await expect(send({ type: 'add' }, { id: 'more' })).rejects.toMatchObject({ code: 'UNDELIVERED' });
   await sender.recover();
   await pass(60_000, 30);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: 1_000 });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: 1_000 });
 });

@@ -53,7 +53,7 @@ test('a timer whose end was stored when its process died fires in the next one (
   await store.save({ ...record, revision: record.revision + 1, waiting: { waits: [], settled } });
   await boot().recover();
   await pass(4_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
 });
 
 test('an event that a machine sends itself comes before the results that are there (workflow 2)', async () => {

@@ -30,7 +30,7 @@ test('workflows whose timers are due are taken up once each, also where runs res
   const second = createExecutor({ store: counted, workflows: [workflow], defaults });
   await second.recover();
   await until(async () => (await second.list()).length === 0);
-  for (let i = 0; i < runs; i++) expect(await store.outcome(`r${i}`)).toMatchObject({ status: 'ok' });
+  for (let i = 0; i < runs; i++) expect(await store.outcomes.find(`r${i}`)).toMatchObject({ status: 'ok' });
   expect(leaves).toBe(0);
   await second.shutdown();
 });

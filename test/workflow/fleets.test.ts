@@ -33,7 +33,7 @@ describe('processes that only call work()', () => {
     worker.work();
     await boot().control('r').send({ type: 'go' });
     await pass(8_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: '1' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: '1' });
     await worker.shutdown();
   });
 
@@ -51,14 +51,14 @@ describe('processes that only call work()', () => {
     await old.shutdown();
     for (const runId of ['a', 'b']) await worker.control(runId).send({ type: 'go' }, { id: runId });
     await pass(8_000);
-    for (const runId of ['a', 'b']) expect(await store.outcome(runId)).toMatchObject({ status: 'ok', data: '2' });
+    for (const runId of ['a', 'b']) expect(await store.outcomes.find(runId)).toMatchObject({ status: 'ok', data: '2' });
     const older = boot();
     older.work();
     for (const runId of ['c', 'd']) await older.control(runId).send({ type: 'go' }, { id: runId });
     await pass(16_000);
     // Whichever took it, its end is that of one version, and no run is parked.
     for (const runId of ['c', 'd'])
-      expect(await store.outcome(runId)).toMatchObject({ status: 'ok', data: expect.stringMatching(/^[12]$/) });
+      expect(await store.outcomes.find(runId)).toMatchObject({ status: 'ok', data: expect.stringMatching(/^[12]$/) });
     await Promise.all([worker.shutdown(), older.shutdown()]);
   });
 });
@@ -100,7 +100,7 @@ test('a question of an agent below a workflow is listed for the workflow, and it
   expect(wait).toMatchObject({ rootRunId: 'r', agentId: 'clerk', question: 'Really?' });
   await executor.control('r').answer(wait?.id ?? '', 'sure');
   await pass(8_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: 'Sure.' });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: 'Sure.' });
   // The model read what the person said.
   expect(JSON.stringify(asked.calls.at(-1))).toContain('sure');
   await executor.shutdown();

@@ -153,7 +153,7 @@ describe('a workflow and the one that it calls', () => {
     await boot().recover();
     await pass(HOUR);
     await pass(20_000, 20);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
   });
 
   describe.each(['live', 'stored'] as const)('and is cancelled, %s', (how) => {
@@ -200,8 +200,8 @@ describe('a workflow and the one that it calls', () => {
       isAway = false;
       await other.control(childId).cancel('enough');
       await other.recover();
-      await until(async () => (await storage.outcome('r')) !== null);
-      expect(await storage.outcome('r')).toMatchObject({ status: 'ok', data: ['said'] });
+      await until(async () => (await storage.outcomes.find('r')) !== null);
+      expect(await storage.outcomes.find('r')).toMatchObject({ status: 'ok', data: ['said'] });
       await other.shutdown();
     });
   });
@@ -274,7 +274,7 @@ describe('a workflow and the one that it calls', () => {
     await pass(20_000, 20);
     await pass(HOUR);
     await pass(20_000, 20);
-    expect(await store.outcome('r')).toMatchObject({ data: { heard: ['up'], got: ['a', 'c'] } });
+    expect(await store.outcomes.find('r')).toMatchObject({ data: { heard: ['up'], got: ['a', 'c'] } });
   });
 });
 

@@ -43,7 +43,7 @@ async function deployed(before: ReturnType<typeof versionOf>, after: ReturnType<
   await second.recover();
   await world.pass(4_000);
   const parked = async () => (await world.store.load('r'))?.parked;
-  return { ...world, second, parked, end: () => world.store.outcome('r') };
+  return { ...world, second, parked, end: () => world.store.outcomes.find('r') };
 }
 
 const to =

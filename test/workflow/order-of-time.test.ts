@@ -87,7 +87,7 @@ async function away(deeds: Deeds, meanwhile = () => {}) {
   await pass(2_000);
   meanwhile();
   await pass(60_000, 12);
-  const outcome = await store.outcome('r');
+  const outcome = await store.outcomes.find('r');
   await last.shutdown();
   return outcome?.status === 'ok' ? (outcome.data as readonly string[]) : outcome;
 }

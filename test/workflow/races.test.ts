@@ -77,7 +77,7 @@ describe('of two calls, the one that ends first', () => {
     await pass(4_000);
     check.open();
     await pass(4_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
     await last.shutdown();
   });
 
@@ -102,7 +102,7 @@ describe('of two calls, the one that ends first', () => {
     await pass(4_000);
     check.open();
     await pass(4_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
     await second.shutdown();
   });
 
@@ -134,7 +134,7 @@ describe('of two calls, the one that ends first', () => {
     const last = boot();
     await last.recover();
     await pass(8_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: 'the first to end' });
     await last.shutdown();
   });
 });

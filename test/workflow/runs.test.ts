@@ -49,7 +49,7 @@ test('a workflow that waits for a person rests without a process, and another pr
   expect(desk.paid).toMatchObject([{ cents: 70_000 }]);
   await second.signal('settled', true, { key: 'large', id: 's' });
   await pass(4_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { receipt: 'r-70000' } });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { receipt: 'r-70000' } });
 });
 
 test('a timer of three days fires once in the process that has the run then, and stops the question (workflow 6, 9)', async () => {
@@ -62,7 +62,7 @@ test('a timer of three days fires once in the process that has the run then, and
   await second.recover();
   await pass(3 * DAY);
   await pass(240_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { receipt: '', why: 'no answer' } });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { receipt: '', why: 'no answer' } });
   expect(await second.waiting()).toEqual([]);
 });
 
@@ -73,7 +73,7 @@ test('a machine event reaches a live workflow, one that rests, and counts once b
   await settle();
   expect(await executor.control('live').send({ type: 'cancel', by: 'ada' }, { id: 'click' })).toBe('recorded');
   await pass(2_000);
-  expect(await store.outcome('live')).toMatchObject({ data: { why: 'ada' } });
+  expect(await store.outcomes.find('live')).toMatchObject({ data: { why: 'ada' } });
   await executor.start(refund, { runId: 'rests', input: { order: 'large' } });
   await pass(4_000);
   expect(await executor.control('rests').send({ type: 'nothing' }, { id: 'first' })).toBe('sent');
@@ -82,7 +82,7 @@ test('a machine event reaches a live workflow, one that rests, and counts once b
   await executor.control('rests').send({ type: 'nothing' }, { id: 'first' });
   await executor.control('rests').send({ type: 'cancel', by: 'bob' });
   await pass(4_000);
-  expect(await store.outcome('rests')).toMatchObject({ data: { why: 'bob' } });
+  expect(await store.outcomes.find('rests')).toMatchObject({ data: { why: 'bob' } });
 });
 
 test.each(['xstate.done.actor.pay', 'xstate.error.actor.x', 'xstate.stop', '*', ''])(
@@ -151,7 +151,7 @@ test('a once call during which the process died is the error OUTCOME_UNKNOWN, an
   const paid = desk.paid.length;
   await other.boot().recover();
   await other.pass(4_000);
-  expect(await other.store.outcome('r')).toMatchObject({ status: 'ok', data: { why: 'OUTCOME_UNKNOWN' } });
+  expect(await other.store.outcomes.find('r')).toMatchObject({ status: 'ok', data: { why: 'OUTCOME_UNKNOWN' } });
   expect(desk.paid.length).toBe(paid);
   await pass(10);
 });
@@ -208,7 +208,7 @@ test('timers that came due while no process had the run are taken by their time,
   const second = boot();
   await second.recover();
   await pass(8_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: ['quick', 'middle', 'slow'] });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', data: ['quick', 'middle', 'slow'] });
 });
 
 test('an input that no record can hold is WORKFLOW_STATE with its path, and nothing is stored (workflow 16)', async () => {

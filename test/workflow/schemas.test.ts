@@ -124,8 +124,8 @@ describe('an event with a schema', () => {
     expect(await store.inbox({ runId: 'r' })).toEqual([]);
     expect(await stranger.control(order, 'r').send({ ...cancel, times: '3' })).toBe('sent');
     await known.recover();
-    await until(async () => (await store.outcome('r')) !== null);
-    expect(await store.outcome('r')).toMatchObject({ data: { by: 'ada', times: 3 } });
+    await until(async () => (await store.outcomes.find('r')) !== null);
+    expect(await store.outcomes.find('r')).toMatchObject({ data: { by: 'ada', times: 3 } });
     await known.shutdown();
   });
 

@@ -43,7 +43,7 @@ describe('a workflow is served as the run of an agent is', () => {
     expect(audited).toMatchObject({ status: 'ok', callerId: 'ada', agentId: 'flow' });
     await executor.erase('r');
     expect(await store.load('r', { ended: true })).toBeNull();
-    expect(await store.outcome('r')).toBeNull();
+    expect(await store.outcomes.find('r')).toBeNull();
   });
 
   test('it is parked, continued by no process, and unparked (workflow 1)', async () => {
@@ -62,7 +62,7 @@ describe('a workflow is served as the run of an agent is', () => {
     await second.unpark('r');
     await second.recover();
     await pass(8_000);
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
     expect(look.calls.length).toBe(2);
   });
 
@@ -107,9 +107,9 @@ describe('a workflow is served as the run of an agent is', () => {
     const driven = second.drive('r', { budgetMs: 50_000 });
     await pass(4_000);
     expect((await driven).state).toBe('ended');
-    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+    expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
     expect(await second.control('other').cancel('enough')).toBe('ended');
-    expect(await store.outcome('other')).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
+    expect(await store.outcomes.find('other')).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
   });
 });
 
@@ -289,5 +289,5 @@ test('a timer whose transition is gone after a deployment fires into nothing, an
   expect((await store.load('r'))?.parked).toBeUndefined();
   await second.control('r').send({ type: 'go' });
   await pass(4_000);
-  expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+  expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok' });
 });

@@ -90,28 +90,28 @@ class CompareAndSet implements kit.StoreDriver {
     countRuns: async () => kit.countAmong(await this.#heads(), times.now()),
   };
 
-  async outcome(runId: string): Promise<string | null> {
-    await this.#writes.idle(runId);
-    return kit.keptIn(read(await this.#keys.get(keyOf(runId))), times)?.text ?? null;
-  }
-
   readonly deliveries = kit.deliveriesAmong({
     times,
     runs: () => this.#runs(),
     replace: (id, before, after) => this.#keys.swap(keyOf(id), JSON.stringify(before), JSON.stringify(after)),
   });
 
-  async forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    const isOver = (value: Value) => value.kept && !kit.changedValue(value, { change: {} }, times);
-    const over = (await this.#runs()).filter(([, value]) => isOver(value));
-    for (const [id, value] of dryRun ? [] : over) await this.#keys.swap(keyOf(id), JSON.stringify(value), undefined);
-    return over.length;
-  }
+  readonly outcomes: kit.OutcomeDriver = {
+    find: async (runId) => kit.keptIn(await this.#valueOf(runId), times)?.text ?? null,
+    forget: async ({ dryRun }) => {
+      const isOver = (value: Value) => value.kept && !kit.changedValue(value, { change: {} }, times);
+      const over = (await this.#runs()).filter(([, value]) => isOver(value));
+      for (const [id, value] of dryRun ? [] : over) await this.#keys.swap(keyOf(id), JSON.stringify(value), undefined);
+      return over.length;
+    },
+  };
 
   async inbox(of: InboxOf): Promise<kit.StoredCommand[]> {
     const isAsked = (id: string, { lease }: Value) => ('runId' in of ? id === of.runId : lease?.owner === of.owner);
     return (await this.#runs()).flatMap(([id, value]) => (isAsked(id, value) ? kit.commandsIn(value) : []));
   }
+
+  #valueOf = async (runId: string) => read(await this.#writes.idle(runId).then(() => this.#keys.get(keyOf(runId))));
 
   #heads = async () => (await this.#runs()).flatMap(([id, value]) => kit.headsIn(id, value, times));
 

@@ -26,7 +26,7 @@ export const cancelCommand: CliCommand = (context) =>
     // The run has already ended, or an earlier cancel has ended it.
     if (typeof sent === 'object') return sent;
     // A run whose end was already recorded keeps that end.
-    if (sent === 'ended') return overBy((await store.outcome(runId))?.status ?? 'cancelled');
+    if (sent === 'ended') return overBy((await store.outcomes.find(runId))?.status ?? 'cancelled');
     const end = await told.until(async () => endOf(store, runId));
     if (end !== undefined) return overBy(end);
     return {
@@ -44,7 +44,7 @@ function overBy(end: string): Answer {
 /** Says how a run without a record ended. */
 function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<Answer> {
   return async (error) => {
-    const outcome = hasCode(error, 'RUN_NOT_FOUND') ? await store.outcome(runId) : null;
+    const outcome = hasCode(error, 'RUN_NOT_FOUND') ? await store.outcomes.find(runId) : null;
     if (outcome) return overBy(outcome.status);
     throw error;
   };
@@ -112,7 +112,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
 
 /** How a run ended; 'over' if its outcome was not kept, undefined while it has a record. */
 async function endOf(store: RunStore, runId: string): Promise<string | undefined> {
-  const outcome = await store.outcome(runId);
+  const outcome = await store.outcomes.find(runId);
   if (outcome) return outcome.status;
   return (await store.load(runId)) === null ? 'over' : undefined;
 }

@@ -16,7 +16,7 @@ export function unknownRunFailure(runId: string, store: RunStore): Failure {
 
 /** Returns the error of a command about a run without a record: how it ended, or that it is unknown. */
 export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
-  const outcome = await store.outcome(runId);
+  const outcome = await store.outcomes.find(runId);
   if (!outcome) return unknownRunFailure(runId, store);
   const { status, error } = outcome;
   const why = error ? ` (${oneLine(`${error.code}: ${error.message}`)})` : '';

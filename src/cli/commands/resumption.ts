@@ -189,7 +189,7 @@ export class Resumption {
 
   /** Reports the result of an ended run again. */
   async #finish(runId: string): Promise<number> {
-    const outcome = await this.#store.outcome(runId);
+    const outcome = await this.#store.outcomes.find(runId);
     if (!outcome) throw unknownRunFailure(runId, this.#store);
     return this.session.report({ ...outcome, messages: [] });
   }

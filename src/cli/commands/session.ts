@@ -199,7 +199,7 @@ export class CommandSession {
     const { args, output } = this.#context;
     this.#caretaker ??= controlExecutor(this.#store, auditOption(args));
     const sent = await this.#caretaker.control(runId).cancel('its parent run has ended').catch(unlessMissing);
-    const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
+    const outcome = sent === 'sent' ? null : await this.#store.outcomes.find(runId);
     if (!outcome) {
       this.progress.skipped(runId, sent === 'sent' ? 'another process ends it' : 'it ended in the meantime');
       return exitCodes.failed;

@@ -67,7 +67,7 @@ async function readStanding(context: CommandContext, store: RunStore, runId: str
     return { waiting: undefined, outcome: null, unreadable: verdictIn(explained, explained.verdict) };
   const record = await loadRecord(store, runId);
   if (!record)
-    return { waiting: undefined, outcome: await store.outcome(runId), kept: await readKeptRecord(store, runId) };
+    return { waiting: undefined, outcome: await store.outcomes.find(runId), kept: await readKeptRecord(store, runId) };
   const entries = await allRuns(store);
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeInStore(store, entries).placeOf(entry) : ({ kind: 'own' } as const);

@@ -9,15 +9,14 @@ import { openPostgres, postgresListener } from './open-postgres.ts';
 import { identityOfStore, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
-export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, Pick<SqliteStore, 'storedRows'> {
+export interface RunStore extends AppendingStore, ControlStore, Pick<SqliteStore, 'storedRows'> {
+  readonly outcomes: OutcomeStore;
   /** An absolute path, or a URL without its password. */
   readonly path: string;
   /** The option with which another command uses this store; '' if it is the default, also with other environment variables. */
   readonly option: string;
   /** Identifies it among all stores on this machine. */
   readonly identity: string;
-  /** Deletes expired outcomes; returns how many there were. */
-  forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
   close(): Promise<void>;
 }
 

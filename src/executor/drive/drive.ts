@@ -4,7 +4,6 @@ import { mayBeChild, type TreePlace } from '../../record/run-tree.ts';
 import { type RunVerdict, verdictOfRun } from '../../record/verdict.ts';
 import { staysParked } from '../../run/fields.ts';
 import type { RunResult } from '../../run/result.ts';
-import { isKeepingOutcomes } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { NotDurableError, StoreUnavailableError } from '../../values/errors.ts';
@@ -121,7 +120,7 @@ async function headOf(around: Around): Promise<{ readonly record: RunCheckpoint 
 
 /** The run has no record: it ended, or there was none. */
 async function readEnd({ store, runId }: Around): Promise<Driven> {
-  const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  const outcome = (await store.outcomes?.find(runId)) ?? null;
   const code = outcome ? outcome.error?.code : 'RUN_NOT_FOUND';
   return { runId, state: 'ended', ...codeIn(code), boundaries: 0 };
 }

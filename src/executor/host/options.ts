@@ -260,7 +260,7 @@ export interface ExecutorOptions {
   /**
    * Gets the end of each run of the agents that this executor knows, at least once, with a stable `outcomeId`: also of runs that
    * another process ended or cancelled. A rejection ends the run all the same, and the end is delivered again after a pause that grows
-   * to 10 minutes, for a week. On a store without `takeUndelivered` it gets the ends of this process only.
+   * to 10 minutes, for a week. On a store without the group `deliveries` it gets the ends of this process only.
    * @default none
    * @example onOutcome: async ({ outcomeId, runId, status }) => table.insertOnce(outcomeId, { runId, status })
    */

@@ -1,8 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { isDelivering } from '../../store/capabilities.ts';
-import type { UndeliveredEnd } from '../../store/deliveries/port.ts';
-import type { DeliveryStore } from '../../store/port.ts';
+import type { DeliveryStore, UndeliveredEnd } from '../../store/deliveries/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import type { Config } from '../host/config.ts';
 import { type PaletteEntries, SKILL } from './palette-entries.ts';
@@ -24,7 +23,7 @@ interface Parts {
 export class Deliveries {
   readonly #config: Config;
   readonly #parts: Parts;
-  readonly #store: DeliveryStore | undefined;
+  readonly #marks: DeliveryStore | undefined;
   #ids: readonly string[] = [];
   /** The newest of those agents when the ids were read. */
   #newest: Agent | undefined;
@@ -40,14 +39,14 @@ export class Deliveries {
     const { store, onOutcome, keepOutcomesMs, warn } = config;
     this.#config = config;
     this.#parts = parts;
-    this.#store = onOutcome && store && isDelivering(store) ? store : undefined;
+    this.#marks = onOutcome && store && isDelivering(store) ? store.deliveries : undefined;
     // A host that keeps no outcomes asks for the ends of its own process.
-    if (onOutcome && store && !this.#store && keepOutcomesMs > 0) warn('outcome.delivery.partial', {});
+    if (onOutcome && store && !this.#marks && keepOutcomesMs > 0) warn('outcome.delivery.partial', {});
   }
 
   /** Looks from now on. */
   begin(): void {
-    if (!this.#store || this.#isOver || this.#hasBegun) return;
+    if (!this.#marks || this.#isOver || this.#hasBegun) return;
     this.#hasBegun = true;
     this.#arm();
   }
@@ -78,13 +77,13 @@ export class Deliveries {
   }
 
   async #look(): Promise<void> {
-    const store = this.#store;
-    if (!store) return;
+    const marks = this.#marks;
+    if (!marks) return;
     const { warn, defaults } = this.#config;
     try {
       for (let ends: readonly UndeliveredEnd[] = []; !this.#isOver; ) {
-        ends = await store.takeUndelivered({ agentIds: this.#agentIds(), limit: PAGE, leaseMs: defaults.portMs });
-        await Promise.all(ends.map((end) => this.#deliver(store, end)));
+        ends = await marks.take({ agentIds: this.#agentIds(), limit: PAGE, leaseMs: defaults.portMs });
+        await Promise.all(ends.map((end) => this.#deliver(marks, end)));
         if (ends.length < PAGE) break;
       }
       this.#isFailing = false;
@@ -94,7 +93,7 @@ export class Deliveries {
     }
   }
 
-  async #deliver(store: DeliveryStore, { runId, outcome }: UndeliveredEnd): Promise<void> {
+  async #deliver(marks: DeliveryStore, { runId, outcome }: UndeliveredEnd): Promise<void> {
     const { outcomeId } = outcome;
     const given = { ...withoutId(outcome), outcomeId } as RunOutcome;
     try {
@@ -105,7 +104,7 @@ export class Deliveries {
       return;
     }
     try {
-      await store.markDelivered(runId, outcomeId);
+      await marks.mark(runId, outcomeId);
     } catch (error) {
       this.#config.warn('outcome.mark.failed', { runId, error });
     }

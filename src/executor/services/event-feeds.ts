@@ -1,6 +1,5 @@
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isKeepingOutcomes } from '../../store/capabilities.ts';
 import type { JournalPage } from '../../store/journal-port.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -25,7 +24,7 @@ const TAIL_CHARS = 2 ** 20;
 
 /** Returns how a run ended: its kept outcome, or that of its kept record. Undefined if neither is there. */
 export async function endOfFeed(store: CheckpointStore, runId: string): Promise<Omit<RunOutcome, 'run'> | undefined> {
-  const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  const outcome = (await store.outcomes?.find(runId)) ?? null;
   if (outcome) return outcome;
   const kept = store.history ? await store.load(runId, { ended: true, messages: false }) : null;
   return kept?.outcome;

@@ -6,7 +6,7 @@ import { parseStored } from '../encoding/encode.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
 import type { Decide, EndToDeliver } from '../rules/decision.ts';
-import type { Delivering, Undelivered, UndeliveredEnd } from './port.ts';
+import type { DeliveryStore, Undelivered, UndeliveredEnd } from './port.ts';
 
 /*
  * Ends that no process has delivered to its host. The mark is written in the commit that keeps the end, so that an end is either
@@ -37,9 +37,6 @@ export interface DeliveryDriver {
   /** Takes marks whose time has come, in one commit: the longest due first. One past its `untilMs` counts as removed. */
   take(take: TakeDeliveries): Promise<readonly TakenDelivery[]>;
 }
-
-/** The methods that a store has because its driver has `deliveries`. */
-export type DeliveryMethods<D> = D extends { readonly deliveries: DeliveryDriver } ? Delivering : unknown;
 
 /** Longest time between two deliveries of one end, ms. */
 export const LONGEST_PAUSE_MS = 600_000;
@@ -83,7 +80,6 @@ function withoutContents(outcome: RunOutcome): RunOutcome {
 
 /** What the marks need of a driver. */
 interface MarkingDriver {
-  readonly deliveries?: DeliveryDriver;
   write(write: {
     readonly kind: 'deliver';
     readonly runId: string;
@@ -93,18 +89,19 @@ interface MarkingDriver {
   }): Promise<void>;
 }
 
-/** Returns the methods that a store has because its driver has `deliveries`. */
-export function deliveryMethods(driver: MarkingDriver, encryption: Encryption): Partial<Delivering> {
-  const { deliveries } = driver;
-  if (!deliveries) return {};
+/** Makes the deliveries of a store. */
+export function deliveryGroup(
+  deliveries: DeliveryDriver,
+  { driver, encryption }: { readonly driver: MarkingDriver; readonly encryption: Encryption },
+): DeliveryStore {
   return {
-    takeUndelivered: async ({ agentIds, limit, leaseMs }) => {
+    take: async ({ agentIds, limit, leaseMs }) => {
       const keys = agentIds.flatMap((agentId) => keysOf(agentId, 'agent', encryption) ?? []);
       const agents = [...new Set([...keys, ''])];
       const taken = await deliveries.take({ agents, limit, leaseMs });
       return taken.flatMap((mark) => decoded(mark, encryption)).filter(({ agentId }) => agentIds.includes(agentId));
     },
-    markDelivered: async (runId, outcomeId) => {
+    mark: async (runId, outcomeId) => {
       const decide = () => ({ value: undefined, change: { delivered: outcomeId } });
       await driver.write({ kind: 'deliver', runId: checkRunId(runId), decide, size: 0, hasClaim: false });
     },

@@ -24,10 +24,10 @@ export interface TakeUndeliveredOptions {
   readonly leaseMs: number;
 }
 
-/** The methods of a `DeliveryStore`. */
-export interface Delivering {
+/** The ends of a store that no process has delivered yet. */
+export interface DeliveryStore {
   /** Takes undelivered ends, the longest due first: each process gets others. One that is not marked afterwards is due again. */
-  takeUndelivered(options: TakeUndeliveredOptions): Promise<readonly UndeliveredEnd[]>;
+  take(options: TakeUndeliveredOptions): Promise<readonly UndeliveredEnd[]>;
   /** Marks an end as delivered: it is taken no more. A repeated call changes nothing. */
-  markDelivered(runId: string, outcomeId: string): Promise<void>;
+  mark(runId: string, outcomeId: string): Promise<void>;
 }

@@ -24,6 +24,7 @@ import type {
   ListPage,
   MessageRange,
   MessageReader,
+  OutcomeDriver,
   PartReader,
   RowsPage,
   ScheduleDriver,
@@ -89,6 +90,9 @@ class MemoryDriver implements StoreDriver {
     },
     read: async (runId, page) => (this.#recordOf(runId) ? this.#journals.read(runId, page) : null),
     content: async (runId, range, row) => this.#content(runId, range, row),
+  };
+  readonly outcomes: OutcomeDriver = {
+    find: async (runId) => this.#run(runId)?.kept?.text ?? null,
   };
   readonly history: HistoryDriver = {
     load: async (runId, messages) => {
@@ -214,10 +218,6 @@ class MemoryDriver implements StoreDriver {
 
   async changeMark(): Promise<string> {
     return String(this.#changes);
-  }
-
-  async outcome(runId: string): Promise<string | null> {
-    return this.#run(runId)?.kept?.text ?? null;
   }
 
   async inbox(of: InboxOf): Promise<readonly StoredCommand[]> {

@@ -14,11 +14,11 @@ import { withoutWrites } from '../read-only.ts';
 import { decideNow } from '../rules/decision.ts';
 import type {
   DueDriver,
-  ForgetOptions,
   HistoryDriver,
   ListedHead,
   ListPage,
   MessageReader,
+  OutcomeDriver,
   ScheduleDriver,
   StoreDriver,
   StoredTexts,
@@ -147,6 +147,7 @@ class PostgresDriver implements StoreDriver {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
+  readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
   readonly topics: TopicDriver;
@@ -163,6 +164,10 @@ class PostgresDriver implements StoreDriver {
     const reader = new Reader(server, this.#queue, timeoutMs);
     this.#reader = reader;
     const taker = new Taker(server, { reader, queue: this.#queue });
+    this.outcomes = {
+      find: (runId) => reader.outcome(runId),
+      forget: (options) => reader.forgetOutcomes(options),
+    };
     this.history = {
       load: (runId, messages, signal) => reader.load(runId, messages, { signal, hasEnded: true }),
       list: (page) => reader.afterWrites((session) => readEnded(session, server, page)),
@@ -220,10 +225,6 @@ class PostgresDriver implements StoreDriver {
     return this.#reader.afterWrites((session) => readSnapshot(session));
   }
 
-  outcome(runId: string): Promise<string | null> {
-    return this.#reader.outcome(runId);
-  }
-
   inbox(of: InboxOf): Promise<StoredCommand[]> {
     const read = (session: PoolSession) => readInbox(session, this.#server, of);
     return 'runId' in of ? this.#reader.afterWrites(read, of.runId) : this.#reader.insist(read);
@@ -236,10 +237,6 @@ class PostgresDriver implements StoreDriver {
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
     const work = (session: PoolSession) => acknowledgeRows(session, this.#server.tables, { claim, ids });
     return this.#reader.afterWrites(work, claim.runId);
-  }
-
-  forgetOutcomes(options: ForgetOptions): Promise<number> {
-    return this.#reader.forgetOutcomes(options);
   }
 
   async close(): Promise<void> {

@@ -186,7 +186,7 @@ export class StoredReader {
   }
 
   async outcome(runId: string): Promise<RunOutcome | null> {
-    const text = await this.#driver.outcome(runId);
+    const text = await this.#driver.outcomes.find(runId);
     if (text === null) return null;
     return parseStored(this.#encryption.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
   }

@@ -14,12 +14,12 @@ import { withoutWrites } from '../read-only.ts';
 import { leaseClock } from '../rules/lease-clock.ts';
 import type {
   DueDriver,
-  ForgetOptions,
   HistoryDriver,
   JournalDriver,
   ListedHead,
   ListPage,
   MessageReader,
+  OutcomeDriver,
   ScheduleDriver,
   StoreDriver,
   StoredTexts,
@@ -130,6 +130,7 @@ class SqliteDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly #removals: Removals;
+  readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
   readonly topics: TopicDriver;
@@ -147,6 +148,11 @@ class SqliteDriver implements StoreDriver {
     this.topics = {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
+    };
+    this.outcomes = {
+      find: (runId) => this.#reader.outcome(runId),
+      forget: ({ dryRun, limit }) =>
+        dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep(limit),
     };
     this.history = {
       load: (runId, messages, signal) => this.#reader.load(runId, messages, { signal, hasEnded: true }),
@@ -227,16 +233,8 @@ class SqliteDriver implements StoreDriver {
     return this.#reader.afterWrites(({ reads }) => reads.changeMark());
   }
 
-  outcome(runId: string): Promise<string | null> {
-    return this.#reader.outcome(runId);
-  }
-
   inbox(of: InboxOf): Promise<StoredCommand[]> {
     return this.#reader.afterWrites(({ tables }) => tables.inboxes.read(of));
-  }
-
-  forgetOutcomes({ dryRun, limit }: ForgetOptions): Promise<number> {
-    return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep(limit);
   }
 
   async close(): Promise<void> {

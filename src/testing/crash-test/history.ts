@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { isAtRest } from '../../run/waits/model-waits.ts';
 import { statePaths } from '../../run/workflow/state.ts';
-import { isDue, isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
+import { isDue, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
@@ -302,7 +302,7 @@ class Player implements History {
     }
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
     const outcome = ledger.outcomes.at(-1)?.outcome;
-    if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
+    if (!this.#scene.isAskedAgain || !bare.outcomes || !outcome) return;
     const calls = ledger.calls.length;
     const life = new Life();
     const { start } = processOf(this.#scene.job, { store: bare, life, ledger, isForeign: () => true });

@@ -82,7 +82,7 @@ interface World {
 }
 
 const writes: readonly MethodName[] = [
-  ...(['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'due.take', 'release'] as const),
+  ...(['save', 'append', 'delete', 'outcomes.keep', 'deliveries.mark', 'claim', 'due.take', 'release'] as const),
   ...(['due.leave', 'history.end', 'history.erase', 'send', 'acknowledge', 'expect', 'signal'] as const),
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
@@ -90,7 +90,7 @@ const owned = [
   'store.save',
   'store.append',
   'store.delete',
-  'store.keepOutcome',
+  'store.outcomes.keep',
   'store.due.leave',
   'store.history.end',
 ];

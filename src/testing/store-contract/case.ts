@@ -5,7 +5,6 @@ import {
   isDelivering,
   isDue,
   isEvents,
-  isKeepingOutcomes,
   isKeepingRecords,
   isMarking,
   isOwning,
@@ -17,9 +16,7 @@ import type {
   ChangeStore,
   CheckpointStore,
   ControlStore,
-  DeliveryStore,
   EventStore,
-  OutcomeStore,
   OwningStore,
   StoreGroups,
 } from '../../store/port.ts';
@@ -67,6 +64,10 @@ export interface Draft {
   readonly body: (bench: Bench<never>) => Promise<void>;
 }
 
+/** A store that keeps outcomes. */
+type KeptOutcomes = CheckpointStore & Pick<StoreGroups, 'outcomes'>;
+/** A store that keeps outcomes, and which of them are delivered. */
+type DeliveringStore = KeptOutcomes & Pick<StoreGroups, 'deliveries'>;
 /** A store with claims and a journal. */
 export type JournalingStore = OwningStore & Pick<StoreGroups, 'journal'>;
 /** A store with claims, records of ended runs and threads. */
@@ -92,13 +93,13 @@ export const owningStore: CaseFor<OwningStore> = caseFor(isOwning);
 /** Stores with a journal. */
 export const journalStore: CaseFor<JournalingStore> = caseFor((store) => store.journal !== undefined);
 /** Stores that keep outcomes. */
-export const keepingStore: CaseFor<OutcomeStore> = caseFor(isKeepingOutcomes);
+export const keepingStore: CaseFor<KeptOutcomes> = caseFor((store) => store.outcomes !== undefined);
 /** Stores with claims that keep outcomes. */
-export const owningAndKeepingStore: CaseFor<OwningStore & OutcomeStore> = caseFor(
-  (store) => isOwning(store) && isKeepingOutcomes(store),
+export const owningAndKeepingStore: CaseFor<OwningStore & KeptOutcomes> = caseFor(
+  (store) => isOwning(store) && store.outcomes !== undefined,
 );
 /** Stores with claims that know which ends are delivered. */
-export const deliveryStore: CaseFor<DeliveryStore & OwningStore> = caseFor(
+export const deliveryStore: CaseFor<DeliveringStore & OwningStore> = caseFor(
   (store) => isDelivering(store) && isOwning(store),
 );
 /** Stores with commands. */

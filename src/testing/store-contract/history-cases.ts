@@ -62,9 +62,9 @@ export const historyCases: readonly Draft[] = [
 
   historyStore('its outcome is kept by the same commit, as long as it should be (web 16)', async ({ store }) => {
     await end(store, 'as the record');
-    assert.deepEqual(await store.outcome('as the record'), endOf('as the record').outcome);
+    assert.deepEqual(await store.outcomes.find('as the record'), endOf('as the record').outcome);
     await end(store, 'never', { ...endOf('never'), outcomeUntil: 0 });
-    assert.equal(await store.outcome('never'), null);
+    assert.equal(await store.outcomes.find('never'), null);
     assert(await store.load('never', { ended: true }));
   }),
 
@@ -83,7 +83,7 @@ export const historyCases: readonly Draft[] = [
     const before = await store.history.list({ limit: 10 });
     await store.history.end(claim, { ...endOf('run', { output: 'another' }), keepUntil: LATER + 1 });
     assert.deepEqual(await store.history.list({ limit: 10 }), before);
-    assert.equal((await store.outcome('run'))?.output, 'a line');
+    assert.equal((await store.outcomes.find('run'))?.output, 'a line');
     assert(await store.load('run', { ended: true }));
   }),
 
@@ -98,7 +98,7 @@ export const historyCases: readonly Draft[] = [
     const claim = await claimFor(store, 'run');
     await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
     assert(await store.load('run'));
-    assert.equal(await store.outcome('run'), null);
+    assert.equal(await store.outcomes.find('run'), null);
     assert.deepEqual(await listIds(store), []);
     await store.history.end(claim, endOf('run'));
     await refuses(store.history.end(lost, endOf('run')), 'LEASE_LOST');
@@ -108,7 +108,7 @@ export const historyCases: readonly Draft[] = [
   historyStore('a run that recorded nothing leaves its outcome only (web 16)', async ({ store }) => {
     const claim = await claimFor(store, 'run');
     await store.history.end(claim, endOf('run'));
-    assert(await store.outcome('run'));
+    assert(await store.outcomes.find('run'));
     assert.deepEqual(await listIds(store), []);
     assert.equal(await store.load('run', { ended: true }), null);
     assert(await store.claim('run', 'another', LONG_MS), 'its claim is gone');
@@ -180,7 +180,7 @@ export const historyCases: readonly Draft[] = [
     await end(store, 'run', { ...endOf('run'), keepUntil: 0 });
     assert.equal(await store.load('run', { ended: true }), null);
     assert.deepEqual(await listIds(store), []);
-    assert.equal(await store.outcome('run'), null);
+    assert.equal(await store.outcomes.find('run'), null);
     await store.save(sampleRecord('run'));
     assert.deepEqual(await store.load('run'), sampleRecord('run'));
     await store.delete('run');
@@ -278,12 +278,12 @@ export const historyCases: readonly Draft[] = [
     await end(store, 'other');
     await store.history.erase('run');
     assert.equal(await store.load('run', { ended: true }), null);
-    assert.equal(await store.outcome('run'), null);
+    assert.equal(await store.outcomes.find('run'), null);
     assert.deepEqual(await listIds(store), ['other']);
     assert.equal((await claimFor(store, 'run')).epoch, 1);
-    await store.keepOutcome('outcome only', sampleOutcome('outcome only'), LATER);
+    await store.outcomes.keep('outcome only', sampleOutcome('outcome only'), LATER);
     await store.history.erase('outcome only');
-    assert.equal(await store.outcome('outcome only'), null);
+    assert.equal(await store.outcomes.find('outcome only'), null);
     await store.history.erase('nobody');
     await refuses(store.history.erase(''), 'INVALID_RUN_ID');
   }),

@@ -1,5 +1,5 @@
 import { memoryStore, type ToolContext } from 'pawl';
-import type { OutcomeStore } from 'pawl/stores/kit';
+import type { StoreGroups } from 'pawl/stores/kit';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { wrapStore } from '../../../src/store/read-only.ts';
@@ -211,11 +211,11 @@ describe('onDue', () => {
     const { executor } = host();
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
     const reads: string[] = [];
-    const watched = wrapStore(store as OutcomeStore & typeof store, (name, call) => (...args) => {
+    const watched = wrapStore(store as Pick<StoreGroups, 'outcomes'> & typeof store, (name, call) => (...args) => {
       reads.push(name);
       return call(...args);
     });
     expect(await host({ store: watched }).executor.drive('r')).toMatchObject({ state: 'ended' });
-    expect(reads).toEqual(['load', 'outcome']);
+    expect(reads).toEqual(['load', 'outcomes.find']);
   });
 });

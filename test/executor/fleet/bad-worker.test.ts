@@ -38,7 +38,7 @@ test.for(faults)(
     const worker = bad.executor.work({ concurrency: 4, dueMs: 5 });
     await until(() => worker.stats().taken > 0);
     good.executor.work({ concurrency: 4, dueMs: 5 });
-    const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => store.outcome(`r${i}`)));
+    const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => store.outcomes.find(`r${i}`)));
     await until(async () => (await outcomes()).every((outcome) => outcome !== null));
     console.log(`${RUNS} runs beside a worker with ${fault}: ${((performance.now() - since) / 1_000).toFixed(1)} s`);
     expect((await outcomes()).map((outcome) => outcome?.status)).toEqual(Array(RUNS).fill('ok'));

@@ -108,7 +108,7 @@ describe('hundreds of callers that wait for a turn of the event loop', () => {
     await Promise.all(ids.map((runId) => host.run({ runId })));
     for (const { runId, id } of await host.executor.waiting({ limit: CALLERS }))
       await host.executor.control(runId).approve(id);
-    const outcomes = () => Promise.all(ids.map((id) => store.outcome(id)));
+    const outcomes = () => Promise.all(ids.map((id) => store.outcomes.find(id)));
     await until(async () => (await outcomes()).every((outcome) => outcome?.status === 'ok'));
     await host.executor.shutdown();
   });

@@ -54,7 +54,7 @@ test.for([
     const last = processOf(store, clock, 'answers');
     await last.executor.recover();
     await clock.advance(1_000_000);
-    expect((await store.outcome('r'))?.output).toBe('x'.repeat(PIECE));
+    expect((await store.outcomes.find('r'))?.output).toBe('x'.repeat(PIECE));
     expect(await charsIn(store)).toBe(0);
     await last.executor.shutdown();
   },

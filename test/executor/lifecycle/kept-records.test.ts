@@ -21,7 +21,7 @@ const someHost = (options: HostOptions) => {
 
 const looking = { script: [callTool('look'), reply('the answer')], tools: [toolOf('look')] };
 const ends = (methods: readonly string[]) =>
-  methods.filter((name) => ['keepOutcome', 'delete', 'history.end'].includes(name));
+  methods.filter((name) => ['outcomes.keep', 'delete', 'history.end'].includes(name));
 /** The writes that the end of a run makes, and what they keep. */
 const isEnd = ({ method }: StoreCall) => method === 'history.end';
 
@@ -30,8 +30,8 @@ describe('without history and journal', () => {
     const store = watchedStore();
     const host = someHost({ ...looking, store, retention: undefined } as never);
     await host.run({ runId: 'r', callerId: 'ada' });
-    expect(ends(store.methods)).toEqual(['keepOutcome', 'delete']);
-    expect(await store.outcome('r')).not.toHaveProperty('run');
+    expect(ends(store.methods)).toEqual(['outcomes.keep', 'delete']);
+    expect(await store.outcomes.find('r')).not.toHaveProperty('run');
     expect(await host.executor.history()).toEqual([]);
     expect(await host.executor.messages('r')).toBeNull();
   });
@@ -65,7 +65,7 @@ describe('with history', () => {
     const host = someHost({ store });
     await host.run({ runId: 'r', callerId: 'ada', prompt: 'x'.repeat(500) });
     const meta = { runId: 'r', agentId: 'worker', callerId: 'ada', prompt: 'x'.repeat(200) };
-    expect(await store.outcome('r')).toMatchObject({ run: { meta } });
+    expect(await store.outcomes.find('r')).toMatchObject({ run: { meta } });
     expect(await host.executor.find('r')).toMatchObject({
       status: 'ended',
       meta,
@@ -156,7 +156,7 @@ describe('with history', () => {
     });
     await host.run({ runId: 'r' });
     clock.wallJump(HOUR / 2);
-    expect(await store.outcome('r')).toBeNull();
+    expect(await store.outcomes.find('r')).toBeNull();
     expect(await host.executor.messages('r')).toHaveLength(2);
     expect(await host.executor.history()).toHaveLength(1);
     clock.wallJump(HOUR / 2);
@@ -248,7 +248,7 @@ describe('executor.erase', () => {
     await host.executor.erase('r');
     expect(await host.executor.history()).toEqual([]);
     expect(await host.executor.messages('r')).toBeNull();
-    expect(await store.outcome('r')).toBeNull();
+    expect(await store.outcomes.find('r')).toBeNull();
     expect(host.executor.get('r')).toBeUndefined();
     expect(await host.executor.find('r')).toBeNull();
     await host.executor.erase('r');
@@ -266,10 +266,10 @@ describe('executor.erase', () => {
       },
     );
     await host.run({ runId: 'r' });
-    expect(await store.outcome(childId('r', 'c1'))).not.toBeNull();
+    expect(await store.outcomes.find(childId('r', 'c1'))).not.toBeNull();
     await host.executor.erase('r');
     expect(await host.executor.history()).toEqual([]);
-    expect(await store.outcome(childId('r', 'c1'))).toBeNull();
+    expect(await store.outcomes.find(childId('r', 'c1'))).toBeNull();
   });
 
   test('refuses a run that has not ended: live here, live elsewhere, or interrupted (web 16)', async () => {
@@ -314,7 +314,7 @@ describe('a store that keeps no records of ended runs', () => {
     await host.run({ runId: 's' });
     expect(host.warnings).toEqual([expect.stringContaining('the option retention.records has no effect')]);
     expect(await store.listInterrupted()).toEqual([]);
-    expect(await store.outcome('r')).toMatchObject({ run: { meta: { callerId: 'ada' } } });
+    expect(await store.outcomes.find('r')).toMatchObject({ run: { meta: { callerId: 'ada' } } });
     await expect(host.executor.history()).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     await expect(host.executor.erase('r')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
   });
@@ -331,7 +331,7 @@ describe('a store that keeps no records of ended runs', () => {
     const host = someHost({ ports: { checkpointer: factory } });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
     expect(await host.executor.history()).toEqual([]);
-    expect(await store.outcome('r')).not.toBeNull();
+    expect(await store.outcomes.find('r')).not.toBeNull();
   });
 
   test('is none: then there is no history to read', async () => {

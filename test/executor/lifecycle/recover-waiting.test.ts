@@ -61,7 +61,7 @@ describe('recover and the runs that rest', () => {
     const report = await desk.executor.recover();
     expect(report).toEqual({ ...empty, resumed: [{ runId: 'r1' }], waiting: 2 });
     await time.advance(2_000);
-    expect([desk.paid, await store.outcome('r1')]).toMatchObject([[700], { status: 'ok' }]);
+    expect([desk.paid, await store.outcomes.find('r1')]).toMatchObject([[700], { status: 'ok' }]);
     time.wallJump(WEEK);
     const last = deskOf({ store, time });
     expect((await last.executor.recover()).resumed.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))).toEqual([
@@ -69,7 +69,7 @@ describe('recover and the runs that rest', () => {
       { runId: 'r2' },
     ]);
     await time.advance(2_000);
-    expect([last.paid, await store.outcome('r0')]).toMatchObject([[], { status: 'ok' }]);
+    expect([last.paid, await store.outcomes.find('r0')]).toMatchObject([[], { status: 'ok' }]);
     for (const { executor } of [sender, desk, last]) await executor.shutdown();
   });
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle } from '../../fixtures/host.ts';
 import { afterCrash } from '../../fixtures/watched-store.ts';
 
-const stages = ['onOutcome', 'keepOutcome', 'delete'] as const;
+const stages = ['onOutcome', 'outcomes.keep', 'delete'] as const;
 
 /** A host whose run has its answer, and stands at one of the last steps of its end. */
 async function hostAt(stage: (typeof stages)[number]) {
@@ -15,9 +15,12 @@ async function hostAt(stage: (typeof stages)[number]) {
   const at = (name: (typeof stages)[number]) => (name === stage ? held.pass() : undefined);
   const checkpoints: typeof store = {
     ...store,
-    keepOutcome: async (...given) => {
-      await at('keepOutcome');
-      return store.keepOutcome(...given);
+    outcomes: {
+      ...store.outcomes,
+      keep: async (...given) => {
+        await at('outcomes.keep');
+        return store.outcomes.keep(...given);
+      },
     },
     delete: async (...given) => {
       await at('delete');
@@ -48,7 +51,7 @@ describe('a shutdown in the middle of the end of a run (faults 22)', () => {
     expect(await run.result).toMatchObject({ status: 'ok', output: 'the answer' });
     expect(told.map(({ status }) => status)).toEqual(['ok']);
     expect(await store.listInterrupted()).toEqual([]);
-    expect((await store.outcome('r'))?.status).toBe('ok');
+    expect((await store.outcomes.find('r'))?.status).toBe('ok');
   });
 
   test.each(stages)(

@@ -216,7 +216,7 @@ describe('a record', () => {
     const { fingerprint } = await onlyRecord(store);
     expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
     await run.cancel();
-    expect((await store.outcome('r'))?.fingerprint).toBe(fingerprint);
+    expect((await store.outcomes.find('r'))?.fingerprint).toBe(fingerprint);
   });
 
   test('without a fingerprint is compared by its stored request', async () => {
@@ -298,10 +298,10 @@ describe('a record', () => {
 test('an outcome without a fingerprint cannot be compared, and is given to no start', async () => {
   const store = memoryStore();
   await hostOf({ script: [reply('secret')], store }).run(request);
-  const { fingerprint: _, ...old } = (await store.outcome('r')) as NonNullable<
-    Awaited<ReturnType<typeof store.outcome>>
+  const { fingerprint: _, ...old } = (await store.outcomes.find('r')) as NonNullable<
+    Awaited<ReturnType<typeof store.outcomes.find>>
   >;
-  await store.keepOutcome('r', old, Date.now() + 1_000_000);
+  await store.outcomes.keep('r', old, Date.now() + 1_000_000);
   await expectConflict(hostOf({ script: [], store }), {});
 });
 

@@ -110,7 +110,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
     await fork.delete();
     expect(await kept(store, runIds)).toEqual([false, false, false]);
     expect(await host.executor.threads()).toEqual([]);
-    expect(await Promise.all(runIds.map((runId) => store.outcome(runId)))).toEqual([null, null, null]);
+    expect(await Promise.all(runIds.map((runId) => store.outcomes.find(runId)))).toEqual([null, null, null]);
   });
 
   test('deleted beside a live run cancels it, and the messages that wait are gone (web 15)', async () => {

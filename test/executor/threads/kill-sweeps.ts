@@ -19,7 +19,7 @@ const changing = new Set([
   'history.end',
   'claim',
   'release',
-  'keepOutcome',
+  'outcomes.keep',
   'delete',
 ]);
 const defaults = { leaseMs: 40, dueMs: 5 };

@@ -48,7 +48,7 @@ test('an approved call starts once, in any process, and the run goes to its end 
   const third = desk(first.store, [reply('done')]);
   await third.executor.recover();
   expect(await second.executor.control('r').approve(waitId ?? '', { by: { id: 'ada' } })).toBe('sent');
-  await expect.poll(() => first.store.outcome('r')).toMatchObject({ status: 'ok', output: 'done' });
+  await expect.poll(() => first.store.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'done' });
   expect([first.paid, second.paid, third.paid]).toEqual([[], [], [700]]);
   await second.executor.shutdown();
   await third.executor.shutdown();

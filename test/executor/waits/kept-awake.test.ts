@@ -146,7 +146,7 @@ describe('a phase that waits', () => {
       await next.executor.recover();
       await next.executor.control('r').approve(idOf(result.status === 'waiting' ? result.waits : []), ada);
       for (let turn = 0; turn < 20 && (await store.load('r')); turn++) await clock.advance(1_000);
-      expect(await store.outcome('r')).toMatchObject({ status: 'ok', output: 'told' });
+      expect(await store.outcomes.find('r')).toMatchObject({ status: 'ok', output: 'told' });
       expect([first.paid, next.paid]).toEqual([[], [700]]);
       expect(next.model.calls.map(({ system }) => system)).toEqual(['Act on seen', 'Tell acted']);
     },

@@ -7,7 +7,7 @@ import { type DeskOptions, deskOf, waitsIn, waitsOf } from '../../fixtures/appro
 import { gate, settle, until } from '../../fixtures/host.ts';
 
 const ada: Person = { id: 'ada' };
-const writes = ['save', 'append', 'delete', 'claim', 'renew', 'release', 'keepOutcome', 'acknowledge', 'due.leave'];
+const writes = ['save', 'append', 'delete', 'claim', 'renew', 'release', 'outcomes.keep', 'acknowledge', 'due.leave'];
 
 async function waiting(options: DeskOptions = {}) {
   const desk = deskOf(options);
@@ -204,7 +204,7 @@ describe('while the store is asked to take the run', () => {
     const said = (await cancelled) as RunResult | string | undefined;
     if (typeof said === 'object') expect(said.status).toBe('cancelled');
     expect(await desk.noted.inner.load('r')).toBeNull();
-    expect(await desk.noted.inner.outcome('r')).toMatchObject({ status: 'cancelled' });
+    expect(await desk.noted.inner.outcomes.find('r')).toMatchObject({ status: 'cancelled' });
     expect(desk.paid).toEqual([]);
   });
 

@@ -109,7 +109,7 @@ const writing: ReadonlySet<string> = new Set([
   'claim',
   'save',
   'append',
-  'keepOutcome',
+  'outcomes.keep',
   'history.end',
   'delete',
   'release',

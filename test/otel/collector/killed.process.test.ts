@@ -125,7 +125,7 @@ test.skipIf(whyNoHosts).for((torture > 1 ? drawnChains() : chains).map((boundari
       for (const id of [runId, ...ids].map(String)) {
         const record = await store.load(id);
         for (const left of record ? leftSpans(record) : []) but.left.add(left);
-        if (record?.outcome ?? (await store.outcome(id))) but.ended.add(id);
+        if (record?.outcome ?? (await store.outcomes.find(id))) but.ended.add(id);
       }
       said = found === 'elsewhere' ? await next.says() : found;
       host = next;

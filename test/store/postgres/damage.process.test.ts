@@ -100,8 +100,8 @@ describe.skipIf(whyNoPostgres)('damage in the tables', () => {
   });
 
   test('a kept outcome that is damaged is refused, not given back (recovery 6)', async () => {
-    await store.keepOutcome('run', sampleOutcome('run'), 4e12);
+    await store.outcomes.keep('run', sampleOutcome('run'), 4e12);
     await sql("UPDATE outcomes SET outcome = replace(outcome, 'a line', 'a lime')");
-    await expect(store.outcome('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(store.outcomes.find('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
 });

@@ -22,7 +22,7 @@ const calls: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>
   listInterrupted: (store) => store.listInterrupted(),
   delete: (store) => store.delete('run'),
   claim: (store) => store.claim('run', 'one', 1_000),
-  outcome: (store) => store.outcome('run'),
+  outcome: (store) => store.outcomes.find('run'),
 };
 
 /** Until it comes to this: on a busy machine a first answer may take longer than a hasty store waits for it. */

@@ -36,7 +36,7 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
       claims.map((claim, i) => {
         if (i % 3 === 0) return store.renew(claim, 60_000);
         if (i % 3 === 1) return store.append(nextStep(sampleRecord(claim.runId)).delta, { claim });
-        return store.keepOutcome(claim.runId, sampleOutcome(claim.runId), 4e12, { claim });
+        return store.outcomes.keep(claim.runId, sampleOutcome(claim.runId), 4e12, { claim });
       }),
     );
     expect(pool.statements.map((text) => writing.test(text))).toEqual([true]);
@@ -74,7 +74,7 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
       asked.push(store.append(step.delta), store.save(sampleRecord(`other-${i}`)));
       record = step.record;
     }
-    asked.push(store.keepOutcome('mine', sampleOutcome('mine'), 4e12));
+    asked.push(store.outcomes.keep('mine', sampleOutcome('mine'), 4e12));
     const [loaded] = await Promise.all([store.load('mine'), ...asked]);
     expect(loaded).toEqual(record);
   });
@@ -107,7 +107,7 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
     pool.most = 0;
     await Promise.all([
       ...claims.map((claim) => store.append(nextStep(sampleRecord(claim.runId)).delta, { claim })),
-      ...runIds.flatMap((runId) => [store.load(runId), store.outcome(runId)]),
+      ...runIds.flatMap((runId) => [store.load(runId), store.outcomes.find(runId)]),
       store.listInterrupted(),
     ]);
     await expect.poll(() => pool.out).toBe(0);

@@ -55,8 +55,8 @@ describe.skipIf(whyNoPostgres)('a database with names of others (edges 28)', () 
     expect(await store.claim('run', 'two', 60_000)).toBeNull();
     expect(await store.load('run')).toEqual(step.record);
     expect((await store.due.take({ owner: 'three', ttlMs: 1_000, limit: 10 })).claims).toEqual([]);
-    await store.keepOutcome('ended', sampleOutcome('ended'), Date.now() + 3_600_000);
-    expect(await other.outcome('ended')).toEqual(sampleOutcome('ended'));
+    await store.outcomes.keep('ended', sampleOutcome('ended'), Date.now() + 3_600_000);
+    expect(await other.outcomes.find('ended')).toEqual(sampleOutcome('ended'));
   });
 
   test.for([

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import type { RestingStore } from '../../../src/store/due-port.ts';
 import { memoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, OutcomeStore } from '../../../src/store/port.ts';
+import type { AppendingStore, Claim, StoreGroups } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
@@ -57,7 +57,7 @@ const troubled = (
 );
 
 /** A place where commands are carried out: by both hosts on one storage. */
-type Stores = AppendingStore & RestingStore & OutcomeStore;
+type Stores = AppendingStore & RestingStore & Pick<StoreGroups, 'outcomes'>;
 
 interface World {
   readonly hosts: readonly Stores[];
@@ -85,8 +85,8 @@ async function answer({ hosts, claims, records }: World, asked: Command, clock: 
     renew: async () => claim && store.renew(claim, 1_000),
     release: async () => claim && store.release(claim),
     keepOutcome: () =>
-      store.keepOutcome(runId, sampleOutcome(runId, { output: owner }), clock.now() + 3_000, { claim }),
-    outcome: () => store.outcome(runId),
+      store.outcomes.keep(runId, sampleOutcome(runId, { output: owner }), clock.now() + 3_000, { claim }),
+    outcome: () => store.outcomes.find(runId),
     load: () => store.load(runId),
     list: () => store.listInterrupted(),
     leave: async () => {

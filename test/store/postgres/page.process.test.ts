@@ -35,7 +35,7 @@ test.skipIf(whyNoPostgres)(
     await using store = postgresStore({ pool: asRole('worker'), schema });
     const host = hostOf({ store, script: [reply('done')] });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: true });
-    expect((await store.outcome('r'))?.status).toBe('ok');
+    expect((await store.outcomes.find('r'))?.status).toBe('ok');
     await host.executor.shutdown();
     const refused = asRole('worker').query(`CREATE TABLE ${schema}.mine (x int)`);
     await expect(refused).rejects.toMatchObject({ code: '42501' });

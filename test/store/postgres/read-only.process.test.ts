@@ -18,14 +18,14 @@ describe.skipIf(whyNoPostgres)('a store in PostgreSQL that is open for reading o
     });
     await using writer = postgresStore({ pool: server.pool(), schema, clock });
     await writer.save(sampleRecord('run'));
-    await writer.keepOutcome('run', sampleOutcome('run'), clock.now() + 1_000);
+    await writer.outcomes.keep('run', sampleOutcome('run'), clock.now() + 1_000);
     expect(await reader.listInterrupted()).toMatchObject([{ runId: 'run' }]);
     expect(await reader.load('run')).toEqual(await writer.load('run'));
     expect(await reader.due.list({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
     expect([await reader.history.list({ limit: 10 }), await reader.threads.list()]).toEqual([[], []]);
-    expect(await reader.outcome('run')).toMatchObject({ runId: 'run' });
+    expect(await reader.outcomes.find('run')).toMatchObject({ runId: 'run' });
     await clock.advance(2_000);
-    expect(await reader.outcome('run')).toBeNull();
+    expect(await reader.outcomes.find('run')).toBeNull();
     await expect(reader.save(sampleRecord('other'))).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     await expect(reader.claim('run', 'me', 1_000)).rejects.toMatchObject({ code: 'UNSUPPORTED' });
   });

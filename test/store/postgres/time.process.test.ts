@@ -42,12 +42,12 @@ describe.skipIf(whyNoPostgres)('time in the PostgreSQL store', () => {
   test('expired outcomes are removed within the minute, while nothing else happens', async () => {
     const { clock, store } = create();
     const outcomes = async () => (await server.sql(`SELECT 1 FROM ${schema}.outcomes`)).length;
-    await store.keepOutcome('over', sampleOutcome('over'), clock.now() + 30_000);
-    await store.keepOutcome('later', sampleOutcome('later'), clock.now() + 3_600_000);
+    await store.outcomes.keep('over', sampleOutcome('over'), clock.now() + 30_000);
+    await store.outcomes.keep('later', sampleOutcome('later'), clock.now() + 3_600_000);
     expect(await outcomes()).toBe(2);
     await clock.advance(60_000);
     await eventually(async () => expect(await outcomes()).toBe(1), 50);
-    expect(await store.outcome('later')).not.toBeNull();
+    expect(await store.outcomes.find('later')).not.toBeNull();
   });
 
   test('a renewal is measured from when it is made (recovery 3)', async () => {
@@ -91,22 +91,22 @@ describe.skipIf(whyNoPostgres)('time in the PostgreSQL store', () => {
 
   test('an outcome is kept until its time is over, by the wall clock (checkpoint 8)', async () => {
     const { clock, store } = create(testClock(1_000));
-    await store.keepOutcome('a', sampleOutcome('a'), 2_000);
-    await store.keepOutcome('b', sampleOutcome('b'), 3_000);
+    await store.outcomes.keep('a', sampleOutcome('a'), 2_000);
+    await store.outcomes.keep('b', sampleOutcome('b'), 3_000);
     await clock.advance(999);
-    expect(await store.outcome('a')).toEqual(sampleOutcome('a'));
+    expect(await store.outcomes.find('a')).toEqual(sampleOutcome('a'));
     await clock.advance(1);
-    expect(await store.outcome('a')).toBe(null);
-    expect(await store.outcome('b')).toEqual(sampleOutcome('b'));
+    expect(await store.outcomes.find('a')).toBe(null);
+    expect(await store.outcomes.find('b')).toEqual(sampleOutcome('b'));
     clock.wallJump(-1_000);
-    expect(await store.outcome('a')).toBe(null);
+    expect(await store.outcomes.find('a')).toBe(null);
   });
 
   test('outcomes whose time is over leave the tables (checkpoint 8)', async () => {
     const { clock, store } = create(testClock(1_000));
-    for (const runId of ['a', 'b']) await store.keepOutcome(runId, sampleOutcome(runId), 2_000);
+    for (const runId of ['a', 'b']) await store.outcomes.keep(runId, sampleOutcome(runId), 2_000);
     await clock.advance(1_000);
-    await Promise.all(['a', 'c'].map((runId) => store.keepOutcome(runId, sampleOutcome(runId), 3_000)));
+    await Promise.all(['a', 'c'].map((runId) => store.outcomes.keep(runId, sampleOutcome(runId), 3_000)));
     const rows = await server.sql(`SELECT convert_from(run_id, 'UTF8') AS id FROM "${schema}".outcomes ORDER BY 1`);
     expect(rows).toEqual([{ id: 'a' }, { id: 'c' }]);
   });

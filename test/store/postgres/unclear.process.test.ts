@@ -15,7 +15,7 @@ const LATER = 4_102_444_800_000;
 async function left(store: PostgresStore): Promise<unknown> {
   const [record, outcome, listed] = [
     await store.load('run'),
-    await store.outcome('run'),
+    await store.outcomes.find('run'),
     await store.listInterrupted(),
   ];
   return { record, outcome, listed };
@@ -34,7 +34,7 @@ const writes: Readonly<Record<string, (store: PostgresStore, claim: Claim) => Pr
   },
   'a renewal': (store, claim) => store.renew(claim, 60_000),
   'a release': (store, claim) => store.release(claim),
-  'keeping an outcome': (store, claim) => store.keepOutcome('run', sampleOutcome('run'), LATER, { claim }),
+  'keeping an outcome': (store, claim) => store.outcomes.keep('run', sampleOutcome('run'), LATER, { claim }),
   'a delete': (store, claim) => store.delete('run', { claim }),
 };
 
@@ -107,7 +107,7 @@ describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults 40, recov
       });
       // What comes late must find the row changed by whatever came after it.
       if (name !== 'keeping an outcome') await store.save(record, { claim });
-      await store.keepOutcome('run', sampleOutcome('run', { output: 'the true one' }), LATER, { claim });
+      await store.outcomes.keep('run', sampleOutcome('run', { output: 'the true one' }), LATER, { claim });
       const before = await left(store);
       await sendLate();
       expect(await left(store)).toEqual(before);

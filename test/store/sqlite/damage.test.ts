@@ -17,7 +17,7 @@ async function stored(): Promise<{ path: string; record: RunCheckpoint }> {
   await store.save(first);
   await store.append(step.delta);
   await store.save(sampleRecord('other'));
-  await store.keepOutcome('kept', sampleOutcome('kept'), 4e12);
+  await store.outcomes.keep('kept', sampleOutcome('kept'), 4e12);
   return { path, record: step.record };
 }
 
@@ -98,9 +98,9 @@ describe('damage (recovery 6, faults 13)', () => {
   test('a kept outcome that is damaged is refused, not given back', async () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
-    await store.keepOutcome('run', sampleOutcome('run'), 4e12);
+    await store.outcomes.keep('run', sampleOutcome('run'), 4e12);
     sql(path, "UPDATE outcomes SET outcome = replace(outcome, 'a line', 'a lime')");
-    await expect(store.outcome('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(store.outcomes.find('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
 
   test('a write-ahead log that is torn anywhere gives a record that was once stored, and never none (faults 2)', async () => {
@@ -150,7 +150,7 @@ describe('damage (recovery 6, faults 13)', () => {
       else expect(kind, `byte ${offset}`).toBeOneOf([...REFUSALS, 'null']);
       const uses = [
         store.listInterrupted(),
-        store.outcome('kept'),
+        store.outcomes.find('kept'),
         store.claim('run', 'another', 1_000),
         store.save(sampleRecord('other')),
         store.delete('other'),

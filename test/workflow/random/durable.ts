@@ -6,7 +6,6 @@ import {
   type Executor,
   type RunCheckpoint,
   type RunEvent,
-  type RunOutcome,
   step,
   type Tool,
   type Workflow,
@@ -29,7 +28,7 @@ export interface Kill {
 
 const effects = { look: 'read', put: 'idempotent', pay: 'once' } as const;
 const writes = [
-  ...['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'due.take', 'release'],
+  ...['save', 'append', 'delete', 'outcomes.keep', 'deliveries.mark', 'claim', 'due.take', 'release'],
   ...['due.leave', 'history.end', 'send', 'acknowledge', 'expect'],
 ];
 
@@ -149,9 +148,8 @@ export class DurableRun {
 
   async end() {
     const record = await this.record;
-    const { outcome } = this.#store as unknown as { outcome(runId: string): Promise<RunOutcome | null> };
     if (!record) {
-      const ended = await outcome.call(this.#store, this.#runId);
+      const ended = await this.#store.outcomes?.find(this.#runId);
       return ended?.status === 'ok'
         ? { status: 'done', output: ended.data }
         : { status: ended?.status ?? 'gone', error: ended?.error };

@@ -26,7 +26,7 @@ export const pruneCommand: CliCommand = async (context) => {
     else kept.push({ runId: entry.runId, reason });
   }
   const { dryRun } = context.args;
-  const outcomes = (await store.forgetOutcomes?.({ dryRun })) ?? 0;
+  const outcomes = await store.outcomes.forget({ dryRun });
   const history = (await store.history?.forget({ dryRun })) ?? 0;
   report(context, store, { outcomes, history, deleted, kept });
   await store.close();

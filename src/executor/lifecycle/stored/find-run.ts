@@ -11,7 +11,6 @@ import { listedStatus } from '../../../record/listed-status.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../../run/result.ts';
-import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
@@ -85,7 +84,7 @@ export async function findRun(
   if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
   const queued = await findQueued(store, runId);
   if (queued) return queuedLine(queued);
-  const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  const outcome = (await store.outcomes?.find(runId)) ?? null;
   if (outcome) return endedLine(outcome);
   // A record may be kept longer than its outcome.
   const kept = store.history ? await store.load(runId, { ended: true, messages: false }) : null;

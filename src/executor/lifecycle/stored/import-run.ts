@@ -59,7 +59,7 @@ async function isKnown(store: KeepingStore, runId: string): Promise<boolean> {
     const part = { messages: false } as const;
     const open = await store.load(runId, part);
     if (open) return open.parked?.code !== IMPORTED.code;
-    return (await store.load(runId, { ...part, ended: true })) !== null || (await store.outcome(runId)) !== null;
+    return (await store.load(runId, { ...part, ended: true })) !== null || (await store.outcomes.find(runId)) !== null;
   } catch (error) {
     // What cannot be read is there all the same.
     if (unreadable.some((code) => hasCode(error, code))) return true;

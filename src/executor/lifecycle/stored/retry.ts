@@ -71,7 +71,7 @@ async function retriable(services: ExecutorServices, store: KeepingStore, runId:
 }
 
 async function goneError(store: KeepingStore, runId: string): Promise<Error> {
-  const outcome = await store.outcome(runId);
+  const outcome = await store.outcomes.find(runId);
   if (!outcome) return new RunNotFoundError(`there is no run ${runId}, or not any more`);
   if (outcome.status !== 'ok') return recordGone(runId, outcome);
   return new RunEndedError(`run ${runId} has ended with status ok: it has its answer, and does not continue`);

@@ -6,7 +6,7 @@ import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore, answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
 import { isForModel, needsName, type Person, type Wait } from '../../../run/waits/wait.ts';
 import { isSameAnswer, takesAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
-import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
+import { carriesCommands } from '../../../store/capabilities.ts';
 import type { ControlStore } from '../../../store/port.ts';
 import {
   AlreadyAnsweredError,
@@ -199,8 +199,7 @@ export async function wakeAll(services: ExecutorServices, runId: string): Promis
 
 /** A run that is over has no waits. @throws {WAIT_GONE} @throws {RUN_NOT_FOUND} */
 async function answerEnded(store: ControlStore, runId: string, { waitId }: Given): Promise<never> {
-  if (isKeepingOutcomes(store) && (await store.outcome(runId)))
-    throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
+  if (await store.outcomes?.find(runId)) throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
   throw new RunNotFoundError(`run ${runId} has ended, or never began`);
 }
 

@@ -3,7 +3,6 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { isKnownEvent } from '../../../run/workflow/advanced.ts';
 import { checkMachineEvent, type MachineEvent } from '../../../run/workflow/event.ts';
-import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import { RunNotFoundError, UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
@@ -112,7 +111,7 @@ async function readOpen(services: ExecutorServices, runId: string): Promise<RunC
   const store = mailStore(services);
   const record = await store.load(runId, { messages: false });
   if (!record || record.outcome) {
-    const ended = record?.outcome ?? (isKeepingOutcomes(store) ? await store.outcome(runId) : null);
+    const ended = record?.outcome ?? (await store.outcomes?.find(runId));
     throw new RunNotFoundError(`run ${runId} ${ended ? 'has ended' : 'has ended, or never began'}: it takes no event`);
   }
   if (isOfAgent(record)) throw ofAgent(runId);

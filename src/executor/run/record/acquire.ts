@@ -4,7 +4,7 @@ import { migrateRecord } from '../../../record/migrate.ts';
 import { toldAttempt } from '../../../run/attempt.ts';
 import type { ParkedReason } from '../../../run/fields.ts';
 import type { RunOutcome } from '../../../run/result.ts';
-import { isKeepingOutcomes, isOwning } from '../../../store/capabilities.ts';
+import { isOwning } from '../../../store/capabilities.ts';
 import type { CheckpointStore, ReleaseOptions } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunNotFoundError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
@@ -165,7 +165,7 @@ async function load(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoi
 function hasBegun({ seed: { persisted }, services }: ActiveRun, store: CheckpointStore): boolean {
   if (!persisted?.unstored) return persisted?.stored ?? false;
   const { clock, keepOutcomesMs } = services.config;
-  return !isKeepingOutcomes(store) || clock.now() - persisted.updatedAt >= keepOutcomesMs;
+  return !store.outcomes || clock.now() - persisted.updatedAt >= keepOutcomesMs;
 }
 
 /**

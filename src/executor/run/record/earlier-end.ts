@@ -2,7 +2,6 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { identified } from '../../../record/identify.ts';
 import { parseOutcome } from '../../../record/parse.ts';
 import type { RunOutcome } from '../../../run/result.ts';
-import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord } from './same-request.ts';
@@ -18,8 +17,7 @@ export async function readEarlierEnd(run: ActiveRun, store: CheckpointStore): Pr
 
 /** Returns the kept outcome of the run. @throws {RUN_ID_CONFLICT} if it is that of another request */
 export async function readKeptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
-  if (!isKeepingOutcomes(store)) return undefined;
-  const kept = await store.outcome(run.runId);
+  const kept = await store.outcomes?.find(run.runId);
   if (!kept) return undefined;
   const outcome = parseOutcome(kept);
   if (!isAskedOutcome(askerOf(run), outcome)) throw conflict(askerOf(run));
@@ -64,5 +62,5 @@ export function isBegunAgain({ seed }: ActiveRun, { isUnbegun }: RunOutcome): bo
 /** Removes a kept outcome before its run begins again: no reader takes it for the end of the new run. */
 export async function forgetOutcome(run: ActiveRun, store: CheckpointStore, outcome: RunOutcome): Promise<void> {
   const { claim } = run.resources;
-  if (isKeepingOutcomes(store)) await store.keepOutcome(run.runId, outcome, 0, claim ? { claim } : {});
+  await store.outcomes?.keep(run.runId, outcome, 0, claim ? { claim } : {});
 }

@@ -2,7 +2,7 @@ import type { UsedByEnd } from '../../../run/attempt.ts';
 import { keptOutcome } from '../../../run/outcome.ts';
 import type { OutcomeOwner, RunOutcome } from '../../../run/result.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
-import { isDelivering, isKeepingOutcomes } from '../../../store/capabilities.ts';
+import { isDelivering } from '../../../store/capabilities.ts';
 import type { Undelivered } from '../../../store/deliveries/port.ts';
 import type { Ended, EndOptions } from '../../../store/history-port.ts';
 import type { Claim } from '../../../store/port.ts';
@@ -82,7 +82,7 @@ async function storeOutcome(run: Ending): Promise<void> {
 async function isOutcomeKept({ services, runId, outcome }: Ending): Promise<boolean> {
   const { store } = services.config;
   if (!store || !isDelivering(store)) return false;
-  return (await store.outcome(runId))?.outcomeId === outcome.outcomeId;
+  return (await store.outcomes.find(runId))?.outcomeId === outcome.outcomeId;
 }
 
 const WEEK_MS = 7 * 86_400_000;
@@ -131,11 +131,11 @@ function endOf(run: Ending, undelivered: Undelivered | undefined): EndOptions | 
 async function keepOutcome(run: Ending, undelivered: Undelivered | undefined): Promise<void> {
   const { store, keepRecordsMs, clock } = run.services.config;
   const untilMs = outcomeUntil(run, undelivered);
-  if (!store || !isKeepingOutcomes(store) || untilMs <= 0) return;
+  if (!store?.outcomes || untilMs <= 0) return;
   const { claim, runId } = run;
   const owner = keepRecordsMs > 0 ? { run: run.owner() } : {};
   const options = { ...(claim ? { claim } : {}), ...(undelivered ? { undelivered } : {}) };
-  await store.keepOutcome(runId, keptOutcome({ ...run.outcome, endedAt: clock.now(), ...owner }), untilMs, options);
+  await store.outcomes.keep(runId, keptOutcome({ ...run.outcome, endedAt: clock.now(), ...owner }), untilMs, options);
 }
 
 /** Until when an outcome is kept: one that the host has not accepted as long as its mark. 0 = it is not kept. */

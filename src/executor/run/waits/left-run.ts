@@ -2,7 +2,7 @@ import type { RunMachineEvent } from '../../../../machines/context.ts';
 import { type Command, checkCommand } from '../../../run/command.ts';
 import { type RunResult, withoutId } from '../../../run/result.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
+import { carriesCommands } from '../../../store/capabilities.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { recordedText } from '../record/stored-run.ts';
@@ -51,7 +51,7 @@ export async function cancelResting(run: ActiveRun, result: RunResult, reason: s
   const { store } = services.config;
   try {
     await services.endChild(runId, reason ?? 'cancelled');
-    const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+    const outcome = (await store?.outcomes?.find(runId)) ?? null;
     return outcome ? { ...withoutId(outcome), messages: result.messages } : result;
   } catch (error) {
     services.config.warn('run.cancel.failed', { runId, error });

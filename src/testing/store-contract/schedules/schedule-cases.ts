@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isKeepingOutcomes, isKeepingRecords } from '../../../store/capabilities.ts';
+import { isKeepingRecords } from '../../../store/capabilities.ts';
 import type { RestingStore } from '../../../store/due-port.ts';
 import type { StoredSchedule, TickRun } from '../../../store/schedules/port.ts';
 import { type Draft, scheduleStore } from '../case.ts';
@@ -84,17 +84,17 @@ export const scheduleCases: readonly Draft[] = [
       assert(claim);
       await store.save(sampleRecord('held'), { claim });
       assert.equal(await store.schedules.note(scheduleOf('a', 2), runOf('held')), true);
-      if (isKeepingOutcomes(store)) {
+      if (store.outcomes) {
         const { now } = await store.due.list({ limit: 1 });
         const done = await store.claim('done', 'me', LONG);
         assert(done);
         await store.save(sampleRecord('done'), { claim: done });
-        await store.keepOutcome('done', sampleOutcome('done'), now + LONG, { claim: done });
+        await store.outcomes.keep('done', sampleOutcome('done'), now + LONG, { claim: done });
         await store.delete('done', { claim: done });
         assert.equal(await store.schedules.note(scheduleOf('a', 3), runOf('done')), true);
         assert.equal(await store.load('done'), null);
       }
-      if (isKeepingOutcomes(store) && isKeepingRecords(store)) {
+      if (store.outcomes && isKeepingRecords(store)) {
         const ended = await store.claim('ended', 'me', LONG);
         assert(ended);
         await store.save(sampleRecord('ended'), { claim: ended });

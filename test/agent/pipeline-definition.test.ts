@@ -96,7 +96,7 @@ describe('what a pipeline names is checked when its agent is defined', () => {
     expect(call).toThrow(message);
   });
 
-  test('names of the agent, of the registry, of sub-agents and of skills may stand in the tools of a phase', () => {
+  test('names of the agent, of the registry, of sub-agents and of skills may be in the tools of a phase', () => {
     const tools = ['look', 'fetch', 'agent__critic', 'skill__sum'];
     const rest = { tools: [look, 'fetch'], subAgents: ['critic'], skills: ['sum'] };
     expect(define([phase('a', { tools })], rest)).not.toThrow();

@@ -7,7 +7,7 @@ import { memoryBudget } from '../../src/budget/memory.ts';
 import { event, play } from './played.ts';
 import { call, freshPath, use } from './stores.ts';
 
-describe('whatever is reserved, counted, given back and waited for, in whatever order', () => {
+describe('with any amounts reserved, counted, given back and waited for, in any order', () => {
   test('the books in memory say what adding it all up says (supervision 4)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {

@@ -194,7 +194,7 @@ describe('the file of a budget', () => {
     await expect(createBudget({ tokens: 1, store }).check('')).rejects.toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 
-  test('that was deleted while it was open is noticed: nobody would ever read what is written to it (supervision 4)', async () => {
+  test('that was deleted while it was open is noticed: no process would ever read what is written to it (supervision 4)', async () => {
     const path = freshPath();
     await using store = sqliteBudget({ path });
     const budget = createBudget({ tokens: 100, store });

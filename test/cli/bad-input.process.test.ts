@@ -88,7 +88,7 @@ describe.concurrent('an agent module', () => {
     expectRefusal(await runModule(text), ...words);
   });
 
-  test('in a folder whose package.json says commonjs is told what to change', async () => {
+  test('in a folder of a commonjs package is refused, with what to change', async () => {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, 'package.json'), '{ "type": "commonjs" }');
     writeFileSync(join(cwd, 'agent.ts'), `${agent} }); ${model}`);
@@ -192,7 +192,7 @@ describe.concurrent('a record', () => {
     return { path, go: (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd }) };
   };
 
-  test('that nobody knows is named', async () => {
+  test('that does not exist is named', async () => {
     const { go } = await stored(interruptedRun());
     for (const ended of await Promise.all([go('show', 'r2'), go('resume', 'r2')])) {
       expectRefusal(ended, 'there is no run r2', 'pawl list');
@@ -235,7 +235,7 @@ describe.concurrent('a record', () => {
     expect(await stepsOf(path, 'r1')).toBe(1);
   });
 
-  test('that another program began needs to be told its agent', async () => {
+  test('that another program began needs --agent', async () => {
     const { go } = await stored(interruptedRun({ module: '' }));
     expectRefusal(await go('resume', 'r1'), 'was started by a program', 'executor.recover()', '--agent');
     expect((await go('resume', 'r1', '--agent', agentFile('counter'))).stdout).toBe('counted to 3\n');

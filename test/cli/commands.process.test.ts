@@ -348,7 +348,7 @@ describe.concurrent('help', () => {
 });
 
 describe('an old Node', () => {
-  test('is told what is needed in one line, before anything of the program is loaded', async () => {
+  test('gets one line that says what is needed, before anything of the program is loaded', async () => {
     const cwd = emptyFolder();
     const pretend = join(cwd, 'old.cjs');
     const code = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })';

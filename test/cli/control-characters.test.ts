@@ -49,7 +49,7 @@ describe('text of others that is printed', () => {
     expect(oneLine(text)).toBe(shown),
   );
 
-  test('steers nothing, whatever it was made of, and is not changed by a second filter', () => {
+  test('steers nothing, for any text, and is not changed by a second filter', () => {
     const texts = fc.oneof(
       anyCodeUnits,
       fc

@@ -176,7 +176,7 @@ test('a call that ran again although it was recorded, or is of effect once, woul
   expect(found([new Set(), new Set()], new Set(['a']))).toMatchObject([{ callId: 'a' }]);
 });
 
-test.concurrent('the demo leaves no process behind when it is told to end', async () => {
+test.concurrent('the demo leaves no process behind when a signal ends it', async () => {
   const demo = new Pawl(['demo'], { cwd: emptyFolder() });
   await demo.says(/pid \d+/);
   const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);

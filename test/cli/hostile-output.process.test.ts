@@ -234,7 +234,7 @@ describe('a printed command', () => {
     '--agent=/tmp/evil.mjs',
   ];
 
-  test.for(ids)('names its run for a shell, whatever its id is: %j', (id) => {
+  test.for(ids)('names its run for a shell, for any id: %j', (id) => {
     const line = lineFor('show', [id], ' --store runs.db');
     // Nothing that a terminal obeys, or that the printing of lines would change.
     expect(oneLine(line)).toBe(line);

@@ -69,7 +69,7 @@ describe.concurrent('a store that comes from elsewhere', () => {
     expect(await pawl(['resume', 'r1', '--agent', trap], { cwd })).toMatchObject({ code: 0 });
   });
 
-  test('is told apart by `pawl doctor`: of a run of another program it says that `pawl recover` needs its module', async () => {
+  test('is distinguished by `pawl doctor`: of a run of another program it says that `pawl recover` needs its module', async () => {
     const { cwd } = await hostile();
     const { stdout } = await pawl(['doctor', '--json'], { cwd });
     expect(jsonLines(stdout)[0]).toMatchObject({

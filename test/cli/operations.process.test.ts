@@ -11,7 +11,7 @@ import { damageMessages, execute, interruptedRun, makeTooNew, stepsOf, storeRuns
 const DAY = 86_400_000;
 const parked = { code: 'PARKED', reason: 'a person looks' };
 
-test('`pawl recover` with agent modules continues with the runs of these agents, whoever began them, and with no others', async () => {
+test('`pawl recover` with agent modules continues with the runs of these agents, from any program, and with no others', async () => {
   const cwd = emptyFolder();
   const path = join(cwd, 'runs.db');
   // They are gone on with in the order of their times, and of their ids where these are the same.
@@ -88,7 +88,7 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
   });
 });
 
-test('`pawl prune` removes what it was told to, never a run that is live or can be recovered', async () => {
+test('`pawl prune` removes what it is asked to, never a run that is live or can be recovered', async () => {
   const cwd = emptyFolder();
   const path = join(cwd, 'runs.db');
   const updatedAt = Date.now() - 40 * DAY;
@@ -167,7 +167,7 @@ test('`pawl steer` and `pawl cancel` reach a run that is live in another process
   expect(await pawl(['cancel', 'r1'], { cwd })).toEqual({ code: 0, stdout: '', stderr: 'run r1 is cancelled\n' });
 });
 
-test('`pawl cancel` may be asked again: a run that is over is no bad input, and is told apart from one that ended otherwise', async () => {
+test('`pawl cancel` may be asked again: a run that is over is no bad input, and is distinguished from one that ended otherwise', async () => {
   const cwd = emptyFolder();
   // The end of `told` is recorded and was not announced yet.
   const told = { runId: 'told', outcome: outcome('told') };
@@ -193,7 +193,7 @@ test('`pawl cancel` may be asked again: a run that is over is no bad input, and 
   expect(await go('steer', 'r2', 'count on')).toMatchObject({ code: 2, stderr: 'pawl: run r2 has ended: ok\n' });
 });
 
-test('`pawl steer` of a run that waits is kept for whoever continues with it, and `pawl cancel` ends it at once', async () => {
+test('`pawl steer` of a run that waits is kept for the process that continues it, and `pawl cancel` ends it at once', async () => {
   const cwd = emptyFolder();
   await storeRuns(join(cwd, 'runs.db'), interruptedRun({ runId: 'r1' }), interruptedRun({ runId: 'r2', parked }));
   const store = ['--store', 'runs.db'];

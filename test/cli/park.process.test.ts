@@ -28,7 +28,7 @@ async function stored(...records: Parameters<typeof storeRuns>[1][]) {
 }
 
 describe.concurrent.each(['park', 'unpark'])('`pawl %s`', (command) => {
-  test('without an id, or with one that nobody knows, is refused in one line with exit code 2', async () => {
+  test('without an id, or with an unknown one, is refused in one line with exit code 2', async () => {
     const { go } = await stored(interruptedRun());
     expect(await go(command)).toMatchObject({
       code: 2,

@@ -115,7 +115,7 @@ describe.concurrent('a run that an agent began', () => {
     expect(await stepsOf(path, 't~a')).toBe(1);
   });
 
-  test('is another thing than a run of such an agent that nobody put to work: that one needs its own module', async () => {
+  test('is another thing than a run of such an agent that no agent put to work: that one needs its own module', async () => {
     const own = interruptedRun({ agentId: 'reviewer', module: '' });
     const { path, go } = await stored(own, childOf('t'));
     expect(await go('recover', editor)).toMatchObject({
@@ -125,7 +125,7 @@ describe.concurrent('a run that an agent began', () => {
     expect([await stepsOf(path, 'r1'), await stepsOf(path, 't~a')]).toEqual([1, undefined]);
   });
 
-  test('stays when it is parked, although the run at the top is gone: somebody wanted it so', async () => {
+  test('stays when it is parked, although the run at the top is gone: a person wanted it so', async () => {
     const { path, go } = await stored(childOf('t', { parked }));
     expect(await go('recover')).toMatchObject({ code: 75, stderr: expect.stringContaining('a person looks') });
     expect(await stepsOf(path, 't~a')).toBe(1);

@@ -71,7 +71,7 @@ describe.concurrent('a person who looks at a parked run', () => {
     expect(stdout).toMatch(/\n\nwhen its cause is mended, continue with: pawl unpark r --store runs\.db\n$/);
   });
 
-  test('is told what to deploy, where `pawl unpark` alone frees no run (operations 35, 39)', async () => {
+  test('reads what to deploy, where `pawl unpark` alone frees no run (operations 35, 39)', async () => {
     const { go } = await asked({ parked: { code: 'DEFINITION_CHANGED', reason: 'other phases' } });
     const { stdout } = await go('show', 'r');
     expect(stdout).toMatch(/^parked +other phases \(DEFINITION_CHANGED\)$/m);

@@ -38,7 +38,7 @@ describe('encrypt (recovery 11)', () => {
     expect(() => codec.open(sealed, { runId: 'a,b', part: 'c' })).toThrow(corrupt);
   });
 
-  test('gives another text each time: equal texts cannot be told to be equal', () => {
+  test('gives another text each time: equal texts cannot be recognised as equal', () => {
     const codec = codecOf();
     const sealed = Array.from({ length: 1_000 }, () => codec.seal('the same', place));
     expect(new Set(sealed).size).toBe(1_000);

@@ -56,7 +56,7 @@ describe('a sealed text in the place of another, with all checksums right (recov
     expect(await store.outcomes.find('b')).toEqual(sampleOutcome('b'));
   });
 
-  test('a command for another run is as good as never sent', async () => {
+  test('a command for another run counts as never sent', async () => {
     const path = await filled();
     sql(path, "UPDATE commands SET run_id = 'a'");
     await using store = sqliteStore({ path, codec: codecOf() });

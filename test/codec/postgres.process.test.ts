@@ -64,7 +64,7 @@ describe.skipIf(whyNoPostgres ?? !isTorture)('encrypted PostgreSQL store', () =>
 });
 
 describe.skipIf(whyNoPostgres)('runs on an encrypted PostgreSQL store (recovery 11)', () => {
-  test('leave nothing there that anybody typed, said, sent or was told; without the codec all of it is there', async () => {
+  test('leave nothing there that was typed, said, sent or received; without the codec all of it is there', async () => {
     await using plain = open(null as never);
     await leaveRuns(plain);
     const there = await bytesOf();

@@ -174,7 +174,7 @@ describe('redact (recovery 11)', () => {
     shows(told);
   });
 
-  test('leaves ids, names and numbers alone: whatever it does, a run continues with its record', async () => {
+  test('leaves ids, names and numbers alone: after any change, a run continues with its record', async () => {
     const store = memoryStore();
     const host = hostOf({
       script: [callTool('echo', { n: 1 }), hang()],
@@ -224,7 +224,7 @@ describe('redact (recovery 11)', () => {
     expect((await left.load('r'))?.messages.length).toBe(5);
   });
 
-  test('a call whose input was redacted is not made again with what is left of it: the model is told', async () => {
+  test('a call whose input was redacted is not made again with what is left of it, and its model reads why', async () => {
     const store = memoryStore();
     const begun: unknown[] = [];
     const stuck = toolOf('put', 'idempotent', (input) => {

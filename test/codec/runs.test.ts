@@ -45,7 +45,7 @@ const reasonsOf = (listed: readonly InterruptedRun[]) =>
 const countOf = (bytes: string) => saidInRuns.filter((words) => bytes.includes(words)).length;
 
 describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => {
-  test('leave nothing there that anybody typed, said, sent or was told; without the codec all of it is there', async () => {
+  test('leave nothing there that was typed, said, sent or received; without the codec all of it is there', async () => {
     expect(countOf(bytesOf(await leftWith(kind)))).toBeGreaterThan(saidInRuns.length - 3);
     const path = await leftWith(kind, codecOf());
     expect(saidInRuns.filter((words) => bytesOf(path).includes(words))).toEqual([]);
@@ -129,7 +129,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
     await only.close();
   });
 
-  test('that were begun without encryption are refused, unless the codec is told to read them; what they add is encrypted', async () => {
+  test('that were begun without encryption are refused, unless the codec may read them; what they add is encrypted', async () => {
     const path = await leftWith(kind);
     const strict = kind.open(path, codecOf());
     await expect(strict.load('single')).rejects.toMatchObject({ code: 'KEY_MISMATCH' });

@@ -87,7 +87,7 @@ describe('what is marked as secret', () => {
     expect(text).not.toContain('[redacted]');
   });
 
-  test('is not searched for when it is too short to be told from the rest (executor 19)', async () => {
+  test('is not searched for when it is too short to be distinct (executor 19)', async () => {
     const input = { pin: 'zq1', keys: [{ value: 'zq2' }] };
     const { text } = await request(logIn(input, 'took zq1 ms'), { log_in: ['pin', 'keys.value'] });
     expect(text).toContain('took zq1 ms');

@@ -363,7 +363,7 @@ describe('a compactor that fails', () => {
   });
 });
 
-test('whatever a compactor answers, what the model is shown never parts a call from its results (executor 17)', async () => {
+test('for any answer of a compactor, what the model is shown never parts a call from its results (executor 17)', async () => {
   let [used, refused] = [0, 0];
   const pick = fc.array(fc.nat(30), { maxLength: 12 });
   const property = fc.asyncProperty(arbitraries(fc).transcript, pick, fc.nat(8), async (messages, chosen, at) => {

@@ -72,7 +72,7 @@ describe('a run that another process works on', () => {
   );
 
   test(
-    'is not refused by a store that lets everybody own it: the first test would fail (recovery 9)',
+    'is not refused by a store that lets each process own it: the first test would fail (recovery 9)',
     limit,
     async () => {
       const folder = newFolder();

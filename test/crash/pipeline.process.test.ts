@@ -30,7 +30,7 @@ const phasesIn = (deaths: readonly Death[]) => new Set(deaths.map(({ record }) =
 describe(`a pipeline, killed with SIGKILL (seed ${seed}) (pipeline 7, 8, recovery 5)`, () => {
   const trials = RandomKills.of(job, { kills: torture > 1 ? 8 : 6, isVaried: (midRun) => phasesIn(midRun) > 2 });
 
-  test('has all its phases when nobody kills it, the optional one by its fallback', () => {
+  test('has all its phases without a kill, the optional one by its fallback', () => {
     expect(trials.undisturbed.result.phases.map(({ name }) => name)).toEqual([
       'survey',
       'doubt',

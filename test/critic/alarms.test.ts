@@ -6,7 +6,7 @@ const nothing = () => null;
 const step = (...tools: string[]) => ({ type: 'step', step: 1, tools }) as const;
 
 describe('the alarm', () => {
-  test('silence before the soft limit is nobody’s concern (supervision 1)', async () => {
+  test('silence before the soft limit raises no alarm (supervision 1)', async () => {
     const { run, shown } = watched(nothing);
     await run.clock.advance(99);
     expect(shown).toEqual([]);

@@ -181,7 +181,7 @@ describe('the model of the ready escalator', () => {
     expect(model.calls).toEqual([]);
   });
 
-  test('stops when nobody wants its answer any more (supervision 3)', async () => {
+  test('stops when its answer is not needed any more (supervision 3)', async () => {
     const clock = testClock();
     const model = scriptedModel([hang()]);
     const over = new AbortController();

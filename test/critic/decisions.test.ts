@@ -26,7 +26,7 @@ describe('what an escalator decides', () => {
     expect(run.clock.pending).toBe(0);
   });
 
-  test('is asked for when the steps are used up, and the run hears of it before it continues (supervision 2)', async () => {
+  test('is asked for when the steps are used up, and the run gets it before it continues (supervision 2)', async () => {
     const { run, handle, shown } = watched(() => ({ raiseStepsBy: 4 }));
     await handle.onOutOfSteps();
     expect(run.done).toEqual(['raise: 4']);

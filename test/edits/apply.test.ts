@@ -91,7 +91,7 @@ describe('applyWrites (fan-out 7)', () => {
     expect(treeOf(root, { withPawl: true })).not.toHaveProperty('.pawl/');
   });
 
-  test('compares nothing for a write of which nobody knows what it was made from', async () => {
+  test('compares nothing for a write whose base is unknown', async () => {
     const root = newRoot(files);
     await apply(root, { path: 'a.txt', content: 'new' });
     expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('new');

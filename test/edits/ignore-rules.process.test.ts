@@ -129,7 +129,7 @@ const file = fc.array(line, { minLength: 1, maxLength: 4 }).map((lines) => lines
 const rules = fc.record({ '': file, d: file, 'd/d': file, e: file }, { requiredKeys: [''] });
 
 describe.skipIf(!hasGit)('the rules of .gitignore files (needs git)', () => {
-  test('ignore what `git check-ignore` ignores, whatever patterns stand in a file and in those of folders below it', async () => {
+  test('ignore what `git check-ignore` ignores, for any patterns in a file and in those of folders below it', async () => {
     const root = repository();
     await fc.assert(
       fc.asyncProperty(rules, async (written) => {

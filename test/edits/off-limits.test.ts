@@ -226,7 +226,7 @@ describe('the files that models see', () => {
     expect(turns).toBeGreaterThan(15);
   });
 
-  test('a model is told in the result of its call that a file is off limits, and its text reaches no provider', async () => {
+  test('a model reads in the result of its call that a file is off limits, and its text reaches no provider', async () => {
     const model = scriptedModel([callTool('read_file', { path: '.env' }), callTool('list_files', {}), reply('done')]);
     await fanOut({ prompt: 'Look.', models: { model }, root: newRoot(files) });
     const sent = JSON.stringify(model.calls);
@@ -293,7 +293,7 @@ describe('the writes of an answer', () => {
     expect(await warnings('src/index.ts', 'x')).toBeUndefined();
   });
 
-  test('a second name of a secret file is a file of its own: hard links cannot be told apart', async () => {
+  test('a second name of a secret file is a file of its own: hard links cannot be distinguished', async () => {
     const root = newRoot({ '.env': 'KEY=1' });
     linkSync(join(root, '.env'), join(root, 'copy.txt'));
     expect((await new Overlay(root).read('copy.txt')).content).toBe('KEY=1');

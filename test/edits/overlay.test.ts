@@ -33,7 +33,7 @@ describe('what a model writes is queued, and (fan-out 7)', () => {
     await expect(overlay.list('nowhere')).rejects.toThrow('there is no folder "nowhere"');
   });
 
-  test('says what the file was when it was first read, whatever became of it since', async () => {
+  test('says what the file was when it was first read, after any change of it', async () => {
     const root = newRoot(files);
     const overlay = new Overlay(root);
     expect((await overlay.read('a.txt')).version).toBe(versionOf('a\n'));

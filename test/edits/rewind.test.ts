@@ -58,7 +58,7 @@ describe('rewind (fan-out 7)', () => {
     expect(readdirSync(root).sort()).toEqual(['a.txt', 'empty', 'src']);
   });
 
-  test('is refused when somebody has edited, deleted or made one of the files again since', async () => {
+  test('is refused when one of the files was edited, deleted or made again since', async () => {
     const edits: ((root: string) => void)[] = [
       (root) => put(root, 'a.txt', 'edited'),
       (root) => rmSync(join(root, 'a.txt')),
@@ -154,7 +154,7 @@ describe('rewind (fan-out 7)', () => {
     await rewind(root);
   });
 
-  test('writes nothing outside the root, whatever an undo says that came with a clone', async () => {
+  test('writes nothing outside the root, for any undo that came with a clone', async () => {
     const outside = newRoot({ victim: 'theirs' });
     const root = newRoot();
     const path = `../${outside.split('/').at(-1)}/victim`;

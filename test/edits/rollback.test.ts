@@ -208,7 +208,7 @@ describe('when a process dies in the middle (fan-out 7)', () => {
     }
   });
 
-  test('and somebody edits one of the files since, nothing is overwritten: the error names it and the old bytes', async () => {
+  test('and one of the files is edited since, nothing is overwritten: the error names it and the old bytes', async () => {
     const root = newRoot(someFiles);
     const { worker: broken } = faultyWorker(({ method, path }) => {
       isBroken ||= method === 'rename' && path.endsWith('-3.new');
@@ -234,7 +234,7 @@ describe('when a process dies in the middle (fan-out 7)', () => {
 });
 
 describe('while writes are applied (fan-out 7)', () => {
-  test('somebody edits a file that is still to be written: all is taken back, and the edit stays', async () => {
+  test('an edit of a file that is still to be written: all is taken back, and the edit stays', async () => {
     const root = newRoot(someFiles);
     const { worker: watched } = faultyWorker(({ method, path }) => {
       if (method === 'rename' && path.endsWith('-0.new')) writeFileSync(join(root, 'src/c.ts'), 'edited');
@@ -245,7 +245,7 @@ describe('while writes are applied (fan-out 7)', () => {
     expect(treeOf(root)).toEqual({ ...before, 'src/c.ts': before['src/c.ts']?.replace(/c$/, 'edited') });
   });
 
-  test('another one waits for its turn, and is told when it does not come', async () => {
+  test('another one waits for its turn, and fails when it does not come', async () => {
     const root = newRoot(someFiles);
     const others: unknown[] = [];
     const rename: typeof diskFiles.rename = async (path, name) => {

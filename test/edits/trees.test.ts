@@ -56,7 +56,7 @@ describe('for any tree and any writes of a model (fan-out 7)', () => {
     );
   }, 300_000);
 
-  test('one edit by somebody else, of any file that is to be changed, makes apply write nothing at all', async () => {
+  test('one edit by another person, of any file that is to be changed, makes apply write nothing at all', async () => {
     await fc.assert(
       fc.asyncProperty(tree, writes, fc.nat(), async (files, proposed, pick) => {
         const root = build(files);

@@ -37,7 +37,7 @@ describe('a consumer of events', () => {
     expect(typesOf(rest).at(-1)).toBe('run.ended');
   });
 
-  test('that is too slow loses pieces of text first, and is told how many in the place where they are missing (executor 20)', async () => {
+  test('that is too slow loses pieces of text first, and gets their number in the place where they are missing (executor 20)', async () => {
     const run = await hostOf({ models: { fast: chattyModel(3_000) } }).start();
     const consumer = run.events();
     const { messages } = await run.result;
@@ -57,7 +57,7 @@ describe('a consumer of events', () => {
     expect(order).toEqual([...order].sort((a, b) => a - b));
   });
 
-  test('that comes late is told how many of the first events it cannot have any more (executor 20)', async () => {
+  test('that comes late gets the number of the first events that it cannot have any more (executor 20)', async () => {
     const run = await hostOf({ models: { fast: chattyModel(3_000) } }).start();
     await run.result;
     const events = await listen(run);

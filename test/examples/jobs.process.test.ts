@@ -102,7 +102,7 @@ describe('a job that is lazily durable', () => {
     expect(await run.result).toMatchObject({ status: 'interrupted', durable: true });
   });
 
-  test('is stored when it has worked for 30 seconds, whatever its steps', async () => {
+  test('is stored when it has worked for 30 seconds, after any steps', async () => {
     const clock = testClock();
     const model = scriptedModel([callTool('count', { n: 1 }), hang()]);
     const service = serviceOf({ model, clock });

@@ -40,7 +40,7 @@ test('the planner says the same streamed and at once, and takes everything from 
   expect(calls).toEqual(content);
 });
 
-test('the planner is no language model: other agents are told so', async () => {
+test('the planner is no language model: it says so to other agents', async () => {
   const prompt = [system('You are a poet.'), user('Sing.')];
   await expect(planner.doGenerate({ prompt })).rejects.toThrow('set PAWL_MODEL');
 });
@@ -51,7 +51,7 @@ test('a file full of one thing has ten findings at most', () => {
   expect(found.at(-1)).toEqual({ file: 'a.md', line: 10, what: 'space at the end of a line' });
 });
 
-test('a part whose reviewer failed stands in the report, with the reason', () => {
+test('a part whose reviewer failed is in the report, with the reason', () => {
   const survey = { folder: '/texts', leftOut: 2, parts: [{ part: 'a', about: '', files: ['a/1'] }] };
   const failed = [{ part: 'a', why: 'reviewer ended with status killed' }];
   expect(reportOf(survey, { reviews: [], failed })).toBe(

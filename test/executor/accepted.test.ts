@@ -24,7 +24,7 @@ describe('what a start says of its run', () => {
     expect([run.accepted, run.error]).toEqual(['started', undefined]);
   });
 
-  test('is resumed for a stored run that nobody works on', async () => {
+  test('is resumed for a stored run that no process works on', async () => {
     const { dead } = await left();
     const run = await hostOf({ script: [hang()], tools, store: dead }).start(request);
     expect([run.accepted, run.error]).toEqual(['resumed', undefined]);

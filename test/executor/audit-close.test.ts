@@ -134,7 +134,7 @@ describe('an audit', () => {
     expect(host.warnings).toEqual(['run: the audit threw; the run is not recorded in it']);
   });
 
-  test('is told nothing of a run that only gives an earlier answer again', async () => {
+  test('gets nothing of a run that only gives an earlier answer again', async () => {
     const audit = notingAudit();
     const host = hostOf({ store: memoryStore(), ports: { audit } });
     await host.run({ runId: 'r' });

@@ -53,7 +53,7 @@ describe('an audit recorder', () => {
     ]);
   });
 
-  test('gets calls that fail, that do not fit, and that nobody knows (supervision 5)', async () => {
+  test('gets calls that fail, that do not fit, and of unknown tools (supervision 5)', async () => {
     const audit = notingAudit();
     const bad = toolOf('bad', 'once', () => {
       throw new Error('broken');

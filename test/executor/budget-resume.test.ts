@@ -36,7 +36,7 @@ async function leftAfterOneStep(budget = notingBudget()) {
 }
 
 describe('what a run has spent', () => {
-  test('is in its result, its record, its outcome and what the host is told of it (supervision 4)', async () => {
+  test('is in its result, its record, its outcome and each report to the host (supervision 4)', async () => {
     const told: unknown[] = [];
     const store = memoryStore({ clock });
     const host = hostOf({
@@ -59,7 +59,7 @@ describe('what a run has spent', () => {
     expect(await hostOf().run()).not.toHaveProperty('spend');
   });
 
-  test('is told to a budget that has no memory of its own when the run continues (supervision 4)', async () => {
+  test('is given to a budget that has no memory of its own when the run continues (supervision 4)', async () => {
     const restored: unknown[] = [];
     const budget = { ...notingBudget(), restore: async (...told: unknown[]) => void restored.push(told) };
     expect((await live(mortalProcess(await leftAfterOneStep()), budget))?.spend).toEqual(turns(3));

@@ -102,7 +102,7 @@ describe('the ids of children', () => {
     expect(JSON.stringify(result?.messages)).toContain('honest');
   });
 
-  test('such a run of a stranger is recovered as a run of its own, whatever parentRunId it has', async () => {
+  test('such a run of a stranger is recovered as a run of its own, with any parentRunId', async () => {
     const store = memoryStore();
     const first = hostOf({ script: [hang()], store });
     await first.start({ runId: 'gone~call-1', parentRunId: 'gone' });
@@ -126,7 +126,7 @@ describe('the ids of children', () => {
 });
 
 describe('the parent of a run', () => {
-  test('stands in its record: the call that began it, and the run at the top', async () => {
+  test('is in its record: the call that began it, and the run at the top', async () => {
     const store = memoryStore();
     const lead = defineAgent({ id: 'lead', instructions: 'Lead.', subAgents: ['helper'] });
     const model = answeringModel((request) => {

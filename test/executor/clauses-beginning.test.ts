@@ -94,7 +94,7 @@ describe('a run begins', () => {
   });
 });
 
-describe('what ports are told of a run', () => {
+describe('what ports know of a run', () => {
   const asked = { runId: 'r', callerId: 'ada', channelId: 'ch', guildId: 'g', parentRunId: 'p', inputs: { depth: 2 } };
   const told = { ...asked, subjectId: 'worker', name: 'Worker', startedAt: 5_000 };
   const agent = { model: 'deep', maxSteps: 7 };

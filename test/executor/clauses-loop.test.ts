@@ -51,7 +51,7 @@ describe('a step', () => {
     }
   });
 
-  test('that ends a run by a guard is in the record and told of before the end is (executor 10, 16)', async () => {
+  test('that ends a run by a guard is recorded and reported before the end is (executor 10, 16)', async () => {
     const checkpointer = recordingCheckpointer();
     const failing = toolOf('look', 'read', () => Promise.reject(new Error('no')));
     const host = hostOf({ script: [1, 2, 3].map((n) => callTool('look', { n })), tools: [failing] });

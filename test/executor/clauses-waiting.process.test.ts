@@ -104,7 +104,7 @@ describe('a model that falls silent', () => {
   });
 });
 
-describe('where nobody sets a limit', () => {
+describe('where no limit is set', () => {
   const ends = async (host: ReturnType<typeof hostOf>, clock: TestClock, ms: number): Promise<RunResult> => {
     const ended = watch(host.run(), clock);
     await clock.advance(ms - 1);

@@ -108,7 +108,7 @@ describe('a message for a run that only tries to start here', () => {
   });
 });
 
-test('a live run whose end is still being told when its time is over is not told of a second time beside it (promise e)', async () => {
+test('a live run whose time ends while its outcome is delivered has no second delivery beside it (promise e)', async () => {
   const clock = testClock();
   const store = memoryStore({ clock });
   const slow = gate();
@@ -139,7 +139,7 @@ test('a live run whose end is still being told when its time is over is not told
 });
 
 describe('two who want the same stored run in one executor (recovery 3)', () => {
-  test('both cancels of a stored run at once are told that it ended, for the reason of the first, and once', async () => {
+  test('both cancels of a stored run at once report that it ended, for the reason of the first, and once', async () => {
     const told: unknown[] = [];
     const host = hostOf({
       store: await left(),
@@ -156,7 +156,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
     expect(told).toEqual(['first']);
   });
 
-  test('a cancel beside a start of the same run ends it, whoever of them gets it', async () => {
+  test('a cancel beside a start of the same run ends it, in either order', async () => {
     for (const isFirst of [true, false]) {
       const store = await left();
       const host = hostOf({ store, script: [hang()] });

@@ -108,7 +108,7 @@ describe('a run that is live in another process', () => {
     expect(said.slice(1).map((text) => /say (\w+)/.exec(text)?.[1])).toEqual(['one', 'two', 'three']);
   });
 
-  test('is asked for once a look, however many runs are live, and nobody looks when none is', async () => {
+  test('is asked for once a look, however many runs are live, and there is no look when none is', async () => {
     const clock = testClock();
     const store = watchedStore({}, memoryStore({ clock }));
     const { executor, agent } = hostOf({ store, clock, script: Array.from({ length: 20 }, () => hang()) });
@@ -130,7 +130,7 @@ describe('a run that is live in another process', () => {
     expect((await run.result).status).toBe('ok');
   });
 
-  test('continues when its inbox cannot be read, with one warning, and hears of everything later', async () => {
+  test('continues when its inbox cannot be read, with one warning, and gets everything later', async () => {
     const clock = testClock();
     let isDown = false;
     const before = ({ method }: { method: string }) => {
@@ -165,7 +165,7 @@ describe('a run that is live in this process', () => {
   });
 });
 
-describe('a run that nobody works on', () => {
+describe('a run that no process works on', () => {
   async function left(options: Partial<Parameters<typeof hostOf>[0]> = {}) {
     const store = memoryStore();
     const host = hostOf({
@@ -257,7 +257,7 @@ describe('a run that nobody works on', () => {
     expect((await executor.get('r')?.result)?.status).toBe('cancelled');
   });
 
-  test('hears what was said to it when somebody continues with it, before its model is asked', async () => {
+  test('gets what was said to it when a process continues it, before its model is asked', async () => {
     const { store } = await left();
     expect(await hostOf({ store }).executor.control('r').steer('also check X')).toBe('sent');
     const next = hostOf({ store, tools: [toolOf('work')] });
@@ -316,7 +316,7 @@ describe('controlling', () => {
     await expect(hostOf().executor.control('r').cancel()).rejects.toMatchObject({ code: 'NOT_DURABLE' });
   });
 
-  test('says nothing to a run whose record is damaged: nobody will continue with it', async () => {
+  test('says nothing to a run whose record is damaged: no process will continue it', async () => {
     const inner = memoryStore();
     const damaged = { ...inner, load: () => Promise.reject(new CheckpointCorruptError('bits have changed')) };
     await inner.save(sampleRecord('r'));

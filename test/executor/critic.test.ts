@@ -11,7 +11,7 @@ const never: ScriptedEntry = () => new Promise(() => {});
 const HOUR = 3_600_000;
 
 describe('the critic of a run', () => {
-  test('is told of the run by the same frozen object as every other port, and of what it does (supervision 1, executor 4)', async () => {
+  test('knows the run by the same frozen object as every other port, and gets what it does (supervision 1, executor 4)', async () => {
     const critic = notingCritic();
     const audit = notingAudit();
     const infos: RunInfo[] = [];
@@ -28,7 +28,7 @@ describe('the critic of a run', () => {
     expect(critic.log).toEqual(['tool look', 'step 1', 'step 2', 'stop']);
   });
 
-  test('hears each piece of what the model says as a sign of life (supervision 1)', async () => {
+  test('gets each piece of what the model says as a sign of life (supervision 1)', async () => {
     let deltas = 0;
     const onActivity: CriticHandle['onActivity'] = ({ type }) => {
       if (type === 'delta') deltas += 1;
@@ -121,7 +121,7 @@ describe('the working time of a run', () => {
     expect((await run.result).status).toBe('timeout');
   });
 
-  test('goes past maxRuntimeMs under a critic, which is told that limit, and ends after 24 hours (supervision 3)', async () => {
+  test('goes past maxRuntimeMs under a critic, which knows that limit, and ends after 24 hours (supervision 3)', async () => {
     const clock = testClock();
     const critic = notingCritic();
     const run = await hostOf(options(clock, critic)).start();

@@ -47,7 +47,7 @@ const json = { 'content-type': 'application/json' };
 const handlerOf = ({ desk }: ReturnType<typeof world>) =>
   httpHandler(desk.executor, { agents: { worker: desk.agent }, authorize: () => ({ callerId: 'ada' }) });
 
-describe('onOutcome hears the end of a run', () => {
+describe('onOutcome gets the end of a run', () => {
   test.for<[string, (made: Awaited<ReturnType<typeof resting>>) => Promise<unknown>]>([
     ['that control().cancel() of another process cancelled', ({ desk }) => desk.executor.control('r').cancel('enough')],
     [
@@ -88,7 +88,7 @@ describe('onOutcome hears the end of a run', () => {
     expect(await made.hears()).toEqual([{ runId: 'r', status: 'ok' }]);
   });
 
-  test('as this service knows it, where two services share a store: each hears its own agents (edges 16)', async () => {
+  test('as this service knows it, where two services share a store: each gets those of its agents (edges 16)', async () => {
     const made = await resting();
     const others: string[] = [];
     const other = hostOf({

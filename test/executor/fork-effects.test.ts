@@ -131,7 +131,7 @@ async function payer(agent: HostOptions['agent'] = {}) {
 }
 const refusing = { runId: 'f', effects: 'refuse' } as const;
 
-test('`refuse`: a model that asks for ever meets the limit of its steps, which begins at the cut; a retry begins it again, and holds to the word (lab 5, 13)', async () => {
+test('`refuse`: a model that always asks meets the limit of its steps, which begins at the cut; a retry begins it again, and holds to the word (lab 5, 13)', async () => {
   const { paid, open } = await payer({ maxSteps: 4 });
   for (const inputs of [
     [1, 2, 3, 4],

@@ -124,7 +124,7 @@ describe('an earlier conversation (invocation.history)', () => {
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'MODEL' } });
   });
 
-  test('stands in the snapshot of a host whose run has no store, and is continued from there', async () => {
+  test('is in the snapshot of a host whose run has no store, and is continued from there', async () => {
     const { createActor } = await import('xstate');
     const first = hostOf({ script: [hang()] });
     const actor = createActor(first.executor.logic(first.agent), { input: request }).start();

@@ -61,7 +61,7 @@ describe('a hosted run that is stopped while it resolves', () => {
 });
 
 describe('a host that continues while its executor shuts down', () => {
-  test('begins no further run: the first is left, and its host hears of no end (executor 8, edges 14)', async () => {
+  test('begins no further run: the first is left, and its host gets no end (executor 8, edges 14)', async () => {
     const store = memoryStore();
     const { executor, agent, model } = hostOf({ script: [hang(), hang()], store });
     const { createMachine } = setup({ actors: { run: executor.logic(agent) } });
@@ -96,7 +96,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     await parts.executor.shutdown();
   });
 
-  test('says so also of one that was told something, and is refused: whoever told it hears that', async () => {
+  test('says so also of one that got a message, and is refused: the sender gets an error', async () => {
     const { snapshot, store } = await afterTwoSteps();
     const slow = gate();
     const checkpoints = watchedStore(

@@ -47,7 +47,7 @@ describe('a run without a store, in its host’s snapshot', () => {
     expect(await outputOf(host)).toMatchObject({ status: 'timeout', error: { code: 'DEADLINE_EXCEEDED' } });
   });
 
-  test('adds up its working time over many restores, and none while nobody works on it', async () => {
+  test('adds up its working time over many restores, and none while no process works on it', async () => {
     let { snapshot } = await workedFor(300);
     for (const elapsedMs of [500, 700, 900]) {
       const next = processOf({ script: [hang()] });

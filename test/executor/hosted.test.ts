@@ -26,7 +26,7 @@ describe("a run inside a host's machine", () => {
   });
 
   test.for([true, false])(
-    'goes on when the host is persisted as JSON and restored (durable: %s)',
+    'continues when the host is persisted as JSON and restored (durable: %s)',
     async (isDurable) => {
       const { snapshot, store } = await afterTwoSteps(isDurable ? memoryStore() : null);
       const next = restored(snapshot, store ? { store: await afterCrash(store) } : {});
@@ -47,7 +47,7 @@ describe("a run inside a host's machine", () => {
     },
   );
 
-  test('stands in the snapshot of its host as a reference without messages when it is durable, whole when it is not', async () => {
+  test('is in the snapshot of its host as a reference without messages when it is durable, whole when it is not', async () => {
     const durable = childOf((await afterTwoSteps()).snapshot);
     expect(durable).toMatchObject({ stored: true, status: 'active', messages: [], iteration: 2, meta: { runId: 'r' } });
     expect(JSON.stringify(durable)).not.toContain('look ok');

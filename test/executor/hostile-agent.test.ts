@@ -28,7 +28,7 @@ test('an agent that throws when it is read gives its run a result, and does no h
   expect(await executor.run(agent, { prompt: 'Go.' })).toMatchObject({ status: 'ok', output: 'fine' });
 });
 
-describe('whatever an agent object does when it is read, start refuses it with a TypeError or gives a result', () => {
+describe('for an agent object that does anything when it is read, start throws a TypeError or gives a result', () => {
   const fields = ['id', 'name', 'version', 'instructions', 'model', 'tools', 'phases', 'subAgents', 'output'];
   const thrown: [string, unknown][] = [
     ['an Error', new Error('not today')],

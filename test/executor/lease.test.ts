@@ -29,7 +29,7 @@ async function working(before: (call: StoreCall) => unknown = () => {}) {
 }
 
 describe('the claim of a run', () => {
-  test('is renewed as long as the run lives, whatever the run itself is doing (recovery 3)', async () => {
+  test('is renewed as long as the run lives, during any work of the run (recovery 3)', async () => {
     const { clock, inner, store } = await working();
     for (let minute = 0; minute < 10; minute++) {
       await clock.advance(60_000);

@@ -88,7 +88,7 @@ describe('after a crash in the middle of a step', () => {
     expect(seen).toEqual([1, 2, 3].map((attempt) => [attempt, key]));
   });
 
-  test('a once call that was under way is never run again, and the model is told that nobody knows (executor 14, faults 27)', async () => {
+  test('a once call under way is never run again, and the model reads that its outcome is unknown (executor 14, faults 27)', async () => {
     const left = await crashIn(
       calls('send'),
       [toolOf('send', 'once', hangs)],
@@ -125,7 +125,7 @@ describe('after a crash in the middle of a step', () => {
     expect(result.status).toBe('ok');
   });
 
-  test('only the second of three was recorded: it does not run again, and results stand in call order (executor 14, faults 28)', async () => {
+  test('only the second of three was recorded: it does not run again, and results are in call order (executor 14, faults 28)', async () => {
     const second = toolOf('b', 'idempotent', () => 'b first');
     const left = await crashIn(
       calls('a', 'b', 'c'),

@@ -101,7 +101,7 @@ describe('a run with a checkpointer', () => {
     }
   });
 
-  test('has the empty string for each attribute that nobody gave (checkpoint 1)', async () => {
+  test('has the empty string for each attribute that is not given (checkpoint 1)', async () => {
     const factory = recordingFactory();
     await hostOf({ ports: { checkpointer: factory }, agent: { name: 'W' } }).run({ runId: 'r' });
     expect(factory.infos[0]).toMatchObject({ callerId: '', channelId: '', guildId: '', parentRunId: '', inputs: {} });

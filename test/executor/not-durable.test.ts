@@ -81,7 +81,7 @@ describe('a run without a record', () => {
     expect(store.methods.at(-1)).toBe('release');
   });
 
-  test('is nobody’s problem when a lease is renewed while its first save is taken back (checkpoint 24)', async () => {
+  test('continues when a lease is renewed while its first save is taken back (checkpoint 24)', async () => {
     const clock = testClock();
     const slow = gate();
     const store = watchedStore(
@@ -127,7 +127,7 @@ describe('a run that continues without a record, although its first save may hav
     return { clock, inner, state, paying, host, other };
   }
 
-  test('is nobody else’s as long as it lives, and leaves nothing', async () => {
+  test('is of no other process while it lives, and leaves nothing', async () => {
     const { inner, state, paying, host, other } = cutOff();
     const run = await host.start({ runId: 'r' });
     await paying.reached;
@@ -153,7 +153,7 @@ describe('a run that continues without a record, although its first save may hav
     expect(state.effects).toBe(1);
   });
 
-  test('has taken it back before anybody hears of its end: a slow host makes it remove nobody else’s run', async () => {
+  test('has taken it back before its end is delivered: a slow host makes it remove no other process’s run', async () => {
     const slow = gate();
     const { clock, inner, state, paying, host } = cutOff({ onOutcome: () => slow.pass() });
     const run = await host.start({ runId: 'r' });

@@ -66,7 +66,7 @@ describe('a nudge', () => {
     expect(record).not.toHaveProperty('nudges');
   });
 
-  test('that nobody read any more is no message of the host’s that was not delivered', async () => {
+  test('that no model read any more is no message of the host’s that was not delivered', async () => {
     const { run, watched, goOn } = await inFirstCall([hang()]);
     watched.nudge('Look closer.');
     const result = await run.cancel();

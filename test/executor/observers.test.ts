@@ -9,8 +9,8 @@ const broken = () => {
   throw new Error('the observer is broken');
 };
 
-describe('whoever watches a run', () => {
-  test('is told of each finished step, by the executor and by the run (executor 20)', async () => {
+describe('an observer of a run', () => {
+  test('gets each finished step, from the executor and from the run (executor 20)', async () => {
     const steps: StepInfo[] = [];
     const own: StepInfo[] = [];
     const host = hostOf({ script: script(), tools, onStep: (step) => void steps.push(step) });
@@ -118,7 +118,7 @@ describe('the live runs', () => {
     expect(host.executor.run$('r')).toBeUndefined();
   });
 
-  test('each show their end to whoever watches one of them, also when it comes within one turn', async () => {
+  test('each show their end to an observer of one of them, also when it comes within one turn', async () => {
     const asked = gate();
     const host = hostOf({ script: [() => asked.pass().then(() => reply('done'))] });
     const run = await host.start({ runId: 'r' });
@@ -153,7 +153,7 @@ describe('the live runs', () => {
     expect(changes).toBeLessThanOrEqual(turns + 1);
   });
 
-  test('a subscriber of theirs that throws hurts nobody', async () => {
+  test('a subscriber of theirs that throws disturbs no run', async () => {
     const host = hostOf({ script: script(), tools });
     host.executor.runs.subscribe(broken);
     expect(await host.run()).toMatchObject({ status: 'ok' });

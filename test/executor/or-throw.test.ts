@@ -61,7 +61,7 @@ describe('run.orThrow()', () => {
     expect(JSON.stringify(error)).not.toContain('my secret prompt');
   });
 
-  test('leaves no unhandled rejection where nobody asks: run.result never rejects', async () => {
+  test('leaves no unhandled rejection where it is unused: run.result never rejects', async () => {
     const run = await hostOf({ script: [down()] }).start({ runId: 'r' });
     expect((await run.result).status).toBe('error');
   });

@@ -242,7 +242,7 @@ describe('the outcome of a run', () => {
     expect(await hostOf({ store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: true });
   });
 
-  test('is announced by nobody who lost the run: status interrupted, code LEASE_LOST, the record untouched (recovery 3)', async () => {
+  test('of a lost run is not announced: status interrupted, code LEASE_LOST, the record untouched (recovery 3)', async () => {
     const delivered: unknown[] = [];
     const looked: unknown[] = [];
     const lost = () => Promise.reject(new LeaseLostError('taken'));

@@ -69,7 +69,7 @@ const cells = kinds.flatMap((kind) =>
 
 describe('a handle of the host', () => {
   test.for(cells)(
-    'hears `fail` once, of a run that is $way with $kind: $fault (edges 3)',
+    'gets `fail` once, of a run that is $way with $kind: $fault (edges 3)',
     async ({ kind, way, fault }) => {
       const { host = {}, broken = (agent: Agent) => agent, code } = faults[fault] as Fault;
       const own = handle(kind);
@@ -87,7 +87,7 @@ describe('a handle of the host', () => {
     expect(own.made).toEqual([]);
   });
 
-  test.for(kinds)('hears `fail` of a model call without its key, with %s (edges 3)', async (kind) => {
+  test.for(kinds)('gets `fail` of a model call without its key, with %s (edges 3)', async (kind) => {
     const own = handle(kind);
     const error = Object.assign(new Error('the key is missing'), { name: 'AI_LoadAPIKeyError' });
     const host = hostOf({ ...own.host, script: [fail(error)] });

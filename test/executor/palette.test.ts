@@ -40,7 +40,7 @@ describe('the palette of an executor', () => {
     expect(host.warned).toEqual([]);
   });
 
-  test('that the host gives stands in place of its own agents and skills (supervision 6)', async () => {
+  test('that the host gives replaces its own agents and skills (supervision 6)', async () => {
     const other = defineAgent({ id: 'reviewer', description: 'Another one.', instructions: 'Review.' });
     const { run, model } = family(() => reply('end'), { agents: [other] });
     await run();

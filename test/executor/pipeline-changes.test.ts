@@ -211,7 +211,7 @@ describe('a host that hands a resume state over', () => {
   });
 });
 
-test('an outcome that is still to be delivered is delivered, whatever the phases are now (pipeline 9)', async () => {
+test('an outcome that is still to be delivered is delivered, with any phases now (pipeline 9)', async () => {
   const left = await diedWhen((record) => record.outcome, {
     agent: { phases: two },
     script: [reply('one'), reply('two')],

@@ -65,7 +65,7 @@ describe('a pipeline inside a host’s machine', () => {
     );
   });
 
-  test('stands in the host’s snapshot as a reference when it is durable, and with its open phase when it is not', async () => {
+  test('is in the host’s snapshot as a reference when it is durable, and with its open phase when it is not', async () => {
     const durable = childOf((await hostedAt(3, memoryStore())).snapshot);
     expect(durable).toMatchObject({ stored: true, messages: [], completedPhases: [{ name: 'a', output: 'one' }] });
     const whole = childOf((await hostedAt(3)).snapshot);

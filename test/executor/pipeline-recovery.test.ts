@@ -129,7 +129,7 @@ describe('a phase that begins again after a crash (pipeline 8)', () => {
 const effects = (name: string) =>
   [steps[0], callTool(name, {}, 'e1'), callTool('look', { n: 3 }, 'c4')] as ScriptedEntry[];
 
-describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has started %s (pipeline 8)', (name) => {
+describe.for(['send', 'pay'] as const)('a phase that would begin again, and has started %s (pipeline 8)', (name) => {
   const entries = [...script.slice(0, 2), ...effects(name), reply('two'), reply('three')];
   const dieAt = (calls: number, holds: (record: RunCheckpoint) => unknown = () => true, given = tools) =>
     diedWhen((record, model) => model.calls.length === calls && holds(record), {

@@ -177,7 +177,7 @@ describe('two phases of one name (pipeline 9)', () => {
     expect(systemsOf(next.model)).toEqual(['2 one', '3 two']);
   });
 
-  test('are told apart even when they say the same', async () => {
+  test('are distinguished even when they say the same', async () => {
     const phases = [twin(1), twin(1)];
     const left = await diedWhen(isComplete(1), { agent: { phases }, script: [reply('one'), hang()] });
     const next = hostOf({ agent: { phases }, store: await afterCrash(left), script: [reply('two')] });

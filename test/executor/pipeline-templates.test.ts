@@ -34,7 +34,7 @@ describe('the instructions of a phase', () => {
     },
   );
 
-  test('say {{ by {{{{: so a phase can be told about templates (edges 23)', async () => {
+  test('say {{ by {{{{: so a phase can be asked about templates (edges 23)', async () => {
     const { systems } = await run(phasesOf('Write {{{{.Query}} for {{.Query}}'), ['x']);
     expect(systems).toEqual(['Write {{.Query}} for Go.']);
   });

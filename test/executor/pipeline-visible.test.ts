@@ -86,7 +86,7 @@ describe('a pipeline is seen by its phases', () => {
     expect(await host.executor.list()).toMatchObject([{ runId: 'r', status: 'interrupted', completedPhases: ['a'] }]);
   });
 
-  test('by a tool: it is told of its phase’s conversation, and of the run’s turns', async () => {
+  test('by a tool: it gets its phase’s conversation, and the run’s turns', async () => {
     const states: unknown[] = [];
     const tools = [
       toolOf('look', 'read', (_, { runState: { iteration, messages } }) => states.push([iteration, messages])),

@@ -132,7 +132,7 @@ describe('a run that continues from its record', () => {
     expect(await onlyRecord(store)).toMatchObject({ iteration: 4, attempts: 0 });
   });
 
-  test('what is left of its working time is what it had left, whatever the clock said in between (executor 13)', async () => {
+  test('what is left of its working time is what it had left, with any time between the two (executor 13)', async () => {
     const clock = testClock(1_000);
     const store = memoryStore({ clock });
     const options = { tools, store, clock, agent: { maxRuntimeMs: 1_000 } };

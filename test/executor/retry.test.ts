@@ -227,7 +227,7 @@ describe('executor.retry', () => {
     expect(next.usage.outputTokens).toBeGreaterThan(first.usage.outputTokens);
   });
 
-  test('its attempts continue: the first one after the retry is told that the one before had left (lab 5)', async () => {
+  test('its attempts continue: the first one after the retry says that the one before had left (lab 5)', async () => {
     const store = memoryStore();
     await hostOf({ store, tools: [toolOf('look')], script: [callTool('look'), refused()] }).run(request);
     const seen: unknown[] = [];

@@ -43,7 +43,7 @@ test('the 1,001st message that waits is refused with a clear error, and the thou
   expect(model.calls[1]?.messages).toHaveLength(3 + 1_000);
 });
 
-test('what is said to a run of which only the outcome is left is refused, and not acknowledged: no model ever hears it (executor 11)', async () => {
+test('what is said to a run of which only the outcome is left is refused, and not acknowledged: no model ever reads it (executor 11)', async () => {
   const store = memoryStore();
   const dying = hostOf({ store, script: [reply('the answer')], onOutcome: () => new Promise(() => {}) });
   void dying.run({ runId: 'r' });

@@ -68,7 +68,7 @@ describe("the caller's signal", () => {
     expect(await store.listInterrupted()).toHaveLength(left);
   });
 
-  test(`has no listener of ours left after ${BATCHES * 10} runs, and nobody warned of a leak (executor 5)`, async () => {
+  test(`has no listener of ours left after ${BATCHES * 10} runs, and no warning of a leak (executor 5)`, async () => {
     const warnings: unknown[] = [];
     const note = (warning: unknown) => warnings.push(warning);
     process.on('warning', note);
@@ -119,7 +119,7 @@ describe('the deadline', () => {
     expect((await run).status).toBe('timeout');
   });
 
-  test('is ten minutes where nobody says otherwise (executor 9)', async () => {
+  test('is ten minutes by default (executor 9)', async () => {
     const clock = testClock();
     const host = hostOf({ script: [hang()], clock, defaults: { firstChunkMs: 10 ** 9, chunkGapMs: 10 ** 9 } });
     const run = host.run();

@@ -39,7 +39,7 @@ describe('while the store fails, a run whose policy is to fail', () => {
 });
 
 describe('a claim that was lost', () => {
-  test('is not asked for again: nobody waits for an answer that cannot come (recovery 3)', async () => {
+  test('is not asked for again: no call waits for an answer that cannot come (recovery 3)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     const claim = await store.claim('run-1', 'us', 300);

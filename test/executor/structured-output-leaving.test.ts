@@ -82,7 +82,7 @@ describe('a history that a host gives, and that ends with an answer', () => {
     expect(result).toMatchObject({ status: 'ok', iterations: 1 });
   });
 
-  test('is continued by an agent whose answers need no form, whoever gave that one', async () => {
+  test('is continued by an agent whose answers need no form, from any agent', async () => {
     const host = hostOf({ script: [reply('two')] });
     const result = await host.run({}, { resume: { history, iteration: 1, undelivered: [said('And now?')] } });
     expect(host.model.calls[0]?.messages).toEqual([...history, said('And now?')]);

@@ -80,7 +80,7 @@ function formats(script: readonly ScriptedEntry[], agent: object) {
   return executor.run(given, { prompt: 'Go.' }).then((result) => ({ asked, result }));
 }
 
-describe('the model is told the form of the answer', () => {
+describe('the model gets the form of the answer', () => {
   const asJson = { type: 'json', schema: output };
 
   test('in each of its turns, those of tools and of repair too', async () => {
@@ -88,7 +88,7 @@ describe('the model is told the form of the answer', () => {
     expect(asked).toEqual([asJson, asJson, asJson]);
   });
 
-  test('as a JSON Schema, whatever the schema was written in', async () => {
+  test('as a JSON Schema, for a schema of any library', async () => {
     const { asked } = await formats([reply(good)], { output: z.object({ n: z.number() }) });
     expect(asked).toMatchObject([{ type: 'json', schema: { type: 'object', required: ['n'] } }]);
   });

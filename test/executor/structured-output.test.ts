@@ -70,7 +70,7 @@ describe('an agent with an output schema', () => {
     expect(model.calls[0]?.tools).toHaveLength(1);
   });
 
-  test('gives data that nobody can change, and that has no hidden ways', async () => {
+  test('gives data that no code can change, and that has no hidden ways', async () => {
     const { result } = await run(['{"n":1,"__proto__":{"polluted":true}}'], { output: { type: 'object' } });
     expect(Object.isFrozen(result.data)).toBe(true);
     expect({}).not.toHaveProperty('polluted');

@@ -65,7 +65,7 @@ const stoppedCalls = ({ model }: Tree) =>
 const statuses = ({ outcomes }: Tree) => Object.fromEntries(outcomes.map(({ runId, status }) => [runId, status]));
 
 describe('a tree of three levels whose root is ended', () => {
-  test('by a cancel: every model call is told to stop in that very turn of the event loop, and none is made after it (supervision 7)', async () => {
+  test('by a cancel: every model call is aborted in that very turn of the event loop, and none is made after it (supervision 7)', async () => {
     const family = await tree();
     const result = family.run.cancel('enough');
     expect(stoppedCalls(family)).toBe(4);
@@ -137,7 +137,7 @@ describe('a tree of three levels whose root is ended', () => {
     expect(await family.store.listInterrupted()).toHaveLength(7);
   });
 
-  test('because its lease is lost: whoever has it continues with its children, so these are left (supervision 7)', async () => {
+  test('because its lease is lost: the next owner continues with its children, so these are left (supervision 7)', async () => {
     const family = await tree({ defaults: { leaseMs: 30_000, maxRuntimeMs: 10 * DAY, firstChunkMs: 10 * DAY } });
     const { renew } = family.store;
     family.store.renew = (claim, ms) =>

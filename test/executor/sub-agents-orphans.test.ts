@@ -70,7 +70,7 @@ describe('recover', () => {
     expect(model.calls.map(({ system }) => system)).toEqual(['worker', 'lead', 'Work.']);
   });
 
-  test('ends a child whose parent is gone, without a model call: its outcome is told, its record goes (supervision 7)', async () => {
+  test('ends a child without its parent, with no model call: its outcome is delivered, its record goes (supervision 7)', async () => {
     const process = mortalProcess(without(await leftAtWork(), 'r', childId('r', 'c', 'c')));
     const { executor, model, outcomes } = hostWith(process, hang);
     expect((await executor.recover()).resumed).toEqual([{ runId: childId('r', 'c') }]);
@@ -178,7 +178,7 @@ test('a parent is not parked while its child gets on: what a child records is pr
   }
 });
 
-test('damaged records that name each other as parents keep nobody waiting: each is ended like an orphan (recovery 6)', async () => {
+test('damaged records that name each other as parents block no process: each is ended like an orphan (recovery 6)', async () => {
   const process = mortalProcess(await leftAtWork());
   const record = (await process.store.load(childId('r', 'c'))) as RunCheckpoint;
   for (const [runId, parentRunId] of [

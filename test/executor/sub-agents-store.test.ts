@@ -47,7 +47,7 @@ describe('a child while the store fails for a minute', () => {
     ['whose claim is refused', isClaim],
     ['whose first record is refused', isFirstSave],
   ] as const) {
-    test(`${what} is started again until the store answers: its parent waits, and hears its answer (supervision 7)`, async () => {
+    test(`${what} is started again until the store answers: its parent waits, and gets its answer (supervision 7)`, async () => {
       const { start, clock, state, told, store } = world(isMeant);
       const run = await start({ runId: 'r' });
       await clock.advance(60_000);

@@ -9,7 +9,7 @@ const palette = createPalette({ agents: [defineAgent({ id: 'kid', instructions: 
 
 const hostWith = (options: HostOptions) => hostOf({ agent: { subAgents: ['kid'] }, ports: { palette }, ...options });
 
-test('how often a run may be started without progress, as recover() was told, goes for those whom it puts to work (recovery 2)', async () => {
+test('the `maxAttempts` of recover() counts for the agents that a recovered run puts to work (recovery 2)', async () => {
   let store = memoryStore();
   const first = hostWith({ store, script: [callTool('agent__kid', { prompt: 'do' }, 'c'), hang()] });
   await first.start({ runId: 'r' });

@@ -44,7 +44,7 @@ describe('a child that another process holds on to', () => {
     expect(await run.result).toMatchObject({ status: 'ok', output: 'fine' });
   });
 
-  test('is taken over when it is let go, at the next look (supervision 7)', async () => {
+  test('is taken over when it is released, at the next look (supervision 7)', async () => {
     const { clock, run, store, held } = await waiting();
     await store.release(held);
     await clock.advance(LEASE / 3);

@@ -10,7 +10,7 @@ import { speakingModel } from '../fixtures/speaking-model.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
 describe('an agent that another puts to work', () => {
-  test('is a run of its own: its parent, its record, the caller and inputs of the parent, and its outcome is told (supervision 6)', async () => {
+  test('is a run of its own: its parent, its record, the caller and inputs of the parent, and a delivered outcome (supervision 6)', async () => {
     const store = watchedStore();
     const audit = notingAudit();
     const told: RunOutcome[] = [];

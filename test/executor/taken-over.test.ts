@@ -205,7 +205,7 @@ describe('a process that is taken over while it ends a run', () => {
   });
 });
 
-describe('a lease whose renewal nobody answers', () => {
+describe('a lease whose renewal gets no answer', () => {
   /** A run with a tool under way, on a store that can be unreachable. */
   async function working() {
     const clock = testClock();
@@ -231,7 +231,7 @@ describe('a lease whose renewal nobody answers', () => {
     }
   }
 
-  test('for two minutes ends no run that nobody has taken: it waits before a call with an effect, and ends well (recovery 3, 7, faults 5)', async () => {
+  test('for two minutes ends no run that no process has taken: it waits before a call with an effect, and ends well (recovery 3, 7, faults 5)', async () => {
     const { clock, inner, state, run, tool, delivered } = await working();
     state.isDown = true;
     await minutes(clock, 1);
@@ -262,7 +262,7 @@ describe('a lease whose renewal nobody answers', () => {
     expect(await onlyRecord(inner)).toEqual(before);
   });
 
-  test('and for which a call with an effect waits: it does not begin when the run is told to drain meanwhile, and is recorded as planned (finalize 9)', async () => {
+  test('and for which a call with an effect waits: it does not begin when the run begins to drain meanwhile, and is recorded as planned (finalize 9)', async () => {
     const clock = testClock();
     const inner = memoryStore({ clock });
     const [looking, intent, renewing] = [gate<string>(), gate(), gate()];

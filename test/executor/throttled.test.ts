@@ -80,7 +80,7 @@ describe('a run whose checkpointer has a throttle', () => {
     expect(store.methods).toEqual([]);
   });
 
-  test('a run learns from its put-off write that somebody else has it, and stops at once (recovery 3)', async () => {
+  test('a run learns from its put-off write that another process has it, and stops at once (recovery 3)', async () => {
     const { clock, inner, store, checkpointer } = throttled();
     const look = toolOf('look');
     const day = 86_400_000;

@@ -11,7 +11,7 @@ const outputs = (message: Message | undefined) =>
   );
 
 describe('the calls of one message', () => {
-  test('run together, and their results stand in call order (executor 14)', async () => {
+  test('run together, and their results are in call order (executor 14)', async () => {
     const gates = [gate(), gate(), gate()];
     const started: unknown[] = [];
     const work = toolOf('work', 'read', async ({ i }) => {
@@ -170,7 +170,7 @@ test('a result in the transcript is a deep-frozen copy, equal to that of the rec
   for (const value of [part, part.output, part.output.value, deep]) expect(Object.isFrozen(value)).toBe(true);
 });
 
-test('a tool is told for whom it works and how far the run is (executor 18)', async () => {
+test('a tool knows for whom it works and how far the run is (executor 18)', async () => {
   const seen: unknown[] = [];
   const work = toolOf(
     'work',

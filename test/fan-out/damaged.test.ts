@@ -80,7 +80,7 @@ describe('a file that is no checkpoint', () => {
     },
   );
 
-  test.for([2, 1.5, 999])('version %d is refused as newer, whatever else is in it (fan-out 3)', (version) => {
+  test.for([2, 1.5, 999])('version %d is refused as newer, with any other content (fan-out 3)', (version) => {
     expect(codeOf(changed({ version }))).toBe('CHECKPOINT_TOO_NEW');
     expect(codeOf(JSON.stringify({ version }))).toBe('CHECKPOINT_TOO_NEW');
   });

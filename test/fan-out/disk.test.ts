@@ -8,7 +8,7 @@ import { around, asked, freshPath, heldWithin, inItsTime, until } from './asking
 import { freshFolder } from './fresh-folder.ts';
 
 describe('a disk that fails in the end', () => {
-  test('answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks nobody (fan-out 6)', async () => {
+  test('answers that cannot be moved are still in the checkpoint file, and the next call moves them and asks no model (fan-out 6)', async () => {
     const path = freshPath();
     const blocked = join(dirname(path), '.pawl', 'answers.json');
     mkdirSync(join(blocked, 'x'), { recursive: true });
@@ -26,7 +26,7 @@ describe('a disk that fails in the end', () => {
     ]);
   });
 
-  test('a checkpoint file that nobody can write any more costs no answer: it is in the result, with the error (fan-out 6)', async () => {
+  test('a checkpoint file that became unwritable costs no answer: it is in the result, with the error (fan-out 6)', async () => {
     const path = freshPath();
     const { call, running, open } = await heldWithin(path);
     await until(() => existsSync(path));
@@ -59,7 +59,7 @@ describe('a disk that fails in the end', () => {
     expect([responses[0]?.text, saveError, around(path)]).toEqual(['of a', undefined, ['.pawl']]);
   });
 
-  test('a lock that cannot be let go costs no answer (fan-out 6)', async () => {
+  test('a lock that cannot be released costs no answer (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({
       models: { a: [reply('of a')] },
@@ -73,7 +73,7 @@ describe('a disk that fails in the end', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the checkpoint file stays locked']);
   });
 
-  test('a folder that cannot be written to rejects the call, and nobody is asked (fan-out 3)', async () => {
+  test('a folder that cannot be written to rejects the call, and no model is asked (fan-out 3)', async () => {
     const call = asked({ models: { a: [hang()] }, path: '/proc/ask.json' });
     await expect(call.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     expect(call.calls()).toEqual([0]);

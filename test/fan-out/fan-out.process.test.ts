@@ -181,7 +181,7 @@ describe('a file that cannot be had', () => {
     expect(around(path)).toEqual(['ask.json']);
   });
 
-  test('one of another prompt, or with answers of others, rejects the call, nobody is asked, and it stays (fan-out 4)', async () => {
+  test('one of another prompt, or with answers of others, rejects the call, no model is asked, and it stays (fan-out 4)', async () => {
     const path = freshPath();
     const checkpoint = { version: 1, prompt: 'Who?', timestamp: 0, adapterIds: ['a'], responses: [], verbose: false };
     await saveCheckpoint(path, checkpoint as never);
@@ -191,7 +191,7 @@ describe('a file that cannot be had', () => {
     expect([call.calls(), readFileSync(path).equals(bytes), around(path)]).toEqual([[0], true, ['ask.json']]);
   });
 
-  test('a folder that does not exist is made; where a file stands in its place the call is rejected (fan-out 3)', async () => {
+  test('a folder that does not exist is made; where a file has its name the call is rejected (fan-out 3)', async () => {
     const path = join(freshFolder(), 'some', 'where', 'ask.json');
     expect((await asked({ models: { a: [reply('x')] }, path }).start()).path).toContain('answers.json');
     const file = join(freshFolder(), 'file');

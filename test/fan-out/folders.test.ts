@@ -46,7 +46,7 @@ describe('the folder of records', () => {
     expect(readdirSync(`${path}.runs`)).toEqual(['mine.txt']);
   });
 
-  test('an empty one, and one that a killed process had begun to make, are as good as none (fan-out 5)', async () => {
+  test('an empty one, and one that a killed process had begun to make, count as none (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a'), reply('of a')] }, path });
     mkdirSync(`${path}.runs`);
@@ -57,7 +57,7 @@ describe('the folder of records', () => {
     expect(around(path)).toEqual(['.pawl']);
   });
 
-  test('records without a checkpoint file are of nobody: the model begins again (fan-out 5)', async () => {
+  test('records without a checkpoint file have no owner: the model begins again (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [callTool('look'), hang(), reply('all of a')] }, path, tools: [toolOf('look')] });
     const caller = new AbortController();
@@ -73,7 +73,7 @@ describe('the folder of records', () => {
 });
 
 describe.skipIf(process.platform === 'win32')('who may read it', () => {
-  test('the records and .pawl are for the eyes of whoever asks only (fan-out 3)', async () => {
+  test('only the user that asks can read the records and .pawl (fan-out 3)', async () => {
     const project = freshFolder();
     const path = join(project, '.pawl', 'ask.json');
     const { end } = await asking(path);

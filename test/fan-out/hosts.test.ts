@@ -59,7 +59,7 @@ describe('a host that misbehaves', () => {
   });
 });
 
-describe('a host that changes what it is told', () => {
+describe('a host that changes what it gets', () => {
   const write = callTool('write_file', { path: 'new.txt', content: 'hello' });
   const spoil = (value: object): void => {
     for (const [name, field] of Object.entries(value)) {
@@ -68,7 +68,7 @@ describe('a host that changes what it is told', () => {
     }
   };
 
-  test('neither a turn nor an answer that it was told is changed by that, in the result or in the file (fan-out 1)', async () => {
+  test('a host’s change of a turn or an answer changes neither the result nor the file (fan-out 1)', async () => {
     const [path, told] = [freshPath(), new Set<string>()];
     const noted = (what: string) => (value: object) => {
       told.add(what);
@@ -110,7 +110,7 @@ describe('a host that changes what it is told', () => {
   });
 });
 
-describe('what a host is told', () => {
+describe('what a host gets', () => {
   test('an answer after the last event of its run (fan-out 1)', async () => {
     const told: string[] = [];
     await asked({ models, tools: [look] }).start({

@@ -89,7 +89,7 @@ describe('a model past its deadline', () => {
 });
 
 describe('a caller who cancels', () => {
-  test('before the call nobody is asked, everything is interrupted, and the file is there for the next call (fan-out 6)', async () => {
+  test('before the call no model is asked, everything is interrupted, and the file is there for the next call (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')], b: [reply('of b')] }, path });
     call.caller.abort();
@@ -103,7 +103,7 @@ describe('a caller who cancels', () => {
     expect(again.responses.map(({ text }) => text)).toEqual(['of a', 'of b']);
   });
 
-  test('while the file is being opened nobody is asked either (fan-out 6)', async () => {
+  test('while the file is being opened no model is asked either (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [reply('of a')] }, path });
     const running = call.start();
@@ -112,7 +112,7 @@ describe('a caller who cancels', () => {
     expect([call.calls(), around(path)]).toEqual([[0], ['ask.json']]);
   });
 
-  test('in the middle all leave off with what they have, and whoever has answered keeps the answer (fan-out 6)', async () => {
+  test('in the middle all leave off with what they have, and each given answer is kept (fan-out 6)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [stallAfter('So')], b: [reply('of b')], c: [hang()] }, path });
     const seen: string[] = [];

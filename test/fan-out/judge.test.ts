@@ -81,7 +81,7 @@ describe('a function as a judge', () => {
     expect(call.warned.map(({ message }) => message)).toEqual(['fan-out: the judge gave no ranking']);
   });
 
-  test('one that hangs is told so after deadlineMs, and not waited for (fan-out 1)', async () => {
+  test('one that hangs is aborted after deadlineMs, and not waited for (fan-out 1)', async () => {
     const held = gate<string[]>();
     let signal: AbortSignal | undefined;
     const judge: JudgeFunction = (asked) => {
@@ -98,7 +98,7 @@ describe('a function as a judge', () => {
     expect([signal?.aborted, call.clock.pending]).toEqual([true, 0]);
   });
 
-  test('who cancels while the judge ponders has all answers, and no ranking; the judge is told so (fan-out 6)', async () => {
+  test('a cancel while the judge ponders leaves all answers, and no ranking; the judge is aborted (fan-out 6)', async () => {
     const path = freshPath();
     const held = gate<string[]>();
     let signal: AbortSignal | undefined;
@@ -167,7 +167,7 @@ describe('a function as a judge', () => {
     expect([asks, call.calls()]).toEqual([[3], [1, 1, 2]]);
   });
 
-  test('nobody is asked about a race that is not over; the next call asks, answers of before included (fan-out 6)', async () => {
+  test('no judge is asked about a race that is not over; the next call asks, answers of before included (fan-out 6)', async () => {
     const path = freshPath();
     const seen: string[] = [];
     const judge: JudgeFunction = (asked) => {

@@ -28,7 +28,7 @@ async function ended(more: Partial<Asked> = {}) {
 }
 
 describe('a fan-out that ended', () => {
-  test('the same call returns its answers, says when it ended, and asks nobody (edges 25)', async () => {
+  test('the same call returns its answers, says when it ended, and asks no model (edges 25)', async () => {
     const prices = { 'scripted/scripted': { inputPerMillion: 1_000, outputPerMillion: 10_000 } };
     const models = { a: [callTool('look'), reply('of a')], b: [fail(failure), reply('of b')] };
     const call = await ended({ models, tools: [toolOf('look')], prices });
@@ -126,7 +126,7 @@ describe('a fan-out that ended', () => {
     expect(await call.isAsked({ path: join(folder, 'ask.json') })).toBe(false);
   });
 
-  test('one in which no model recorded anything is not returned: a call without a key keeps nobody from asking (edges 25)', async () => {
+  test('one in which no model recorded anything is not returned: a call without a key blocks no later one (edges 25)', async () => {
     const models = { a: [fail(failure), reply('of a')], b: [fail(failure), reply('of b')] };
     const call = await ended({ models });
     expect(call.result.responses.map(({ stopReason }) => stopReason)).toEqual(['MODEL', 'MODEL']);

@@ -45,7 +45,7 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     ).toEqual([]);
   });
 
-  test('answers, proposed writes and totals are those of the run that nobody disturbed (fan-out 5)', () => {
+  test('answers, proposed writes and totals are those of the undisturbed run (fan-out 5)', () => {
     expect(undisturbed.result?.responses.map(({ stopReason }) => stopReason)).toEqual(Array(4).fill('answered'));
     for (const { result } of trials) expect(result, `PAWL_SEED=${seed}`).toEqual(undisturbed.result);
   });

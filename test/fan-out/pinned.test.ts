@@ -75,7 +75,7 @@ describe.for(Object.keys(held) as Pin[])('the pinned %s of version 1', (pin) => 
   });
 });
 
-test('a fan-out continues from the pinned checkpoint: whoever has answered is not asked, the others are (fan-out 5)', async () => {
+test('a fan-out continues from the pinned checkpoint: models that have answered are not asked, the others are (fan-out 5)', async () => {
   const folder = freshFolder();
   const path = join(folder, 'ask.json');
   copyFileSync(pathOf('checkpoint.json'), path);

@@ -5,7 +5,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { expect, test } from 'vitest';
 import { around, freshPath, heldWithin, inItsTime, recordsOf, until } from './asking.ts';
 
-test('the record of a run stays until the file has its answer, so that nobody pays for it again (fan-out 5)', async () => {
+test('the record of a run stays until the file has its answer, so that no call pays for it again (fan-out 5)', async () => {
   const path = freshPath();
   const { call, running, open } = await heldWithin(path);
   await until(async () => (await loadCheckpoint(path)) !== null);

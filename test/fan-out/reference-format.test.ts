@@ -150,7 +150,7 @@ describe('a fan-out file of the reference format (fan-out 2, 3)', () => {
 });
 
 describe('a file that Pawl writes (fan-out 2, 3)', () => {
-  test('is readable by a reader that knows only the reference format, whatever the answers are', () => {
+  test('is readable by a reader that knows only the reference format, for any answers', () => {
     const property = fc.property(answers, fc.boolean(), (response, completed) => {
       const isCompleted = completed && !response.interrupted && response.error === undefined;
       const text = encodeFanOut(checkpointOf({ ...response, completed: isCompleted }));

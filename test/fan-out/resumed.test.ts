@@ -86,7 +86,7 @@ describe('a fan-out that continues', () => {
     expect((await call.start()).responses[0]).toMatchObject({ text: 'all of a', steps: 2 });
   });
 
-  test('before the first answer the file says what was asked, so that nobody begins something else there (fan-out 5)', async () => {
+  test('before the first answer the file says what was asked, so that no other fan-out begins there (fan-out 5)', async () => {
     const path = freshPath();
     const call = asked({ models: { a: [hang()], b: [hang()] }, path });
     const running = call.start();

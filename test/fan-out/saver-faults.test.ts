@@ -77,7 +77,7 @@ describe('a disk that fails', () => {
     }
   });
 
-  test('a file that cannot be let go is refused by a typed error, and the same process can have it again (fan-out 4)', async () => {
+  test('a file that cannot be released is refused by a typed error, and the same process can have it again (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));
     faults.plan(({ method }) => (method === 'remove' ? 'EROFS' : undefined));
@@ -91,7 +91,7 @@ describe('a disk that fails', () => {
     expect(leftOver(path)).toEqual([]);
   });
 
-  test('leftovers that may not be removed are in nobody’s way (fan-out 4)', async () => {
+  test('leftovers that may not be removed disturb no write (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     faults.plan(({ method }) => (method === 'names' ? 'EACCES' : undefined) satisfies Fault | undefined);
     await writer.put(turn('a', 2));
@@ -110,7 +110,7 @@ describe('a disk that fails', () => {
     await writer.close();
   });
 
-  test('turns that share a write which fails all hear of it, and all are in the next (fan-out 4)', async () => {
+  test('turns that share a write which fails all get its error, and all are in the next (fan-out 4)', async () => {
     const { path, faults, writer } = await scene();
     await writer.put(turn('a', 2));
     faults.plan(({ method }) => (method === 'sync' ? 'ENOSPC' : undefined));

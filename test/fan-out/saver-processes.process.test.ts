@@ -68,7 +68,7 @@ describe('two processes on one path', () => {
     expect(await stepsIn(path)).toEqual(['a 1']);
   });
 
-  test('a lock of another machine keeps others out, since nobody here can tell whether its process lives (fan-out 4)', async () => {
+  test('a lock of another machine keeps others out, since no process here can know whether its process lives (fan-out 4)', async () => {
     const path = freshPath();
     writeFileSync(`${path}.lock`, 'elsewhere|boot|namespace|7|1|nonce');
     await using saver = saverOf(path);
@@ -100,7 +100,7 @@ describe('two processes on one path', () => {
 });
 
 describe('two savers of one process', () => {
-  test('the second takes over from one that was never closed, and the first hears of it (fan-out 4)', async () => {
+  test('the second takes over from one that was never closed, and the first gets an error (fan-out 4)', async () => {
     const path = freshPath();
     const first = saverOf(path);
     await first.update('a', turn('a', 1));
@@ -129,7 +129,7 @@ describe('two savers of one process', () => {
     }
   });
 
-  test('one that is begun while the other is letting go has the file for itself (fan-out 4)', async () => {
+  test('one that is begun while the other releases its lock has the file for itself (fan-out 4)', async () => {
     const path = freshPath();
     const letting = gate();
     const remove: FileSystem['remove'] = async (removed) => {
@@ -150,7 +150,7 @@ describe('two savers of one process', () => {
     expect(await stepsIn(path)).toEqual(['a 1', 'b 1']);
   });
 
-  test('the same file under another name is somebody else’s (fan-out 4)', async () => {
+  test('the same file under another name is another saver’s (fan-out 4)', async () => {
     const path = freshPath();
     const link = join(freshFolder(), 'link');
     symlinkSync(dirname(path), link);

@@ -150,7 +150,7 @@ describe('what is handed over', () => {
   });
 });
 
-describe('what stands in the file', () => {
+describe('what is in the file', () => {
   test('what an earlier process left stays until there is something newer of that model (fan-out 4)', async () => {
     const path = freshPath();
     const first = saverOf(path);

@@ -27,7 +27,7 @@ describe('proposed writes of a model that is at work', () => {
     await running;
   });
 
-  test('more of them are not written again with each turn; the host is told of all, and they are in the file when the model leaves off (fan-out 4)', async () => {
+  test('more of them are not written again with each turn; the host gets all, and they are in the file when the model leaves off (fan-out 4)', async () => {
     const { path, running, turns, leave, start } = await proposing(8, 100 * KB);
     expect(statSync(path).size).toBeLessThan(2 * KB);
     expect(turns.at(-1)?.proposedWrites).toHaveLength(8);
@@ -38,7 +38,7 @@ describe('proposed writes of a model that is at work', () => {
     expect((await start({ signal: undefined } as never)).responses[0]?.proposedWrites).toHaveLength(8);
   });
 
-  test('those that a killed process had not put into the file come from the record, also when nobody is asked again (fan-out 5)', async () => {
+  test('those that a killed process had not put into the file come from the record, also when no model is asked again (fan-out 5)', async () => {
     const { path, running, leave, start } = await proposing(8, 100 * KB);
     const before = readFileSync(path);
     leave();

@@ -143,7 +143,7 @@ describe('on the disk', () => {
     expect(await loadCheckpoint(path)).toEqual(checkpoint);
   });
 
-  test('whatever a host hands to update or markCompleted, completed implies neither interrupted nor error (fan-out 4)', async () => {
+  test('for any value of update or markCompleted, completed implies neither interrupted nor error (fan-out 4)', async () => {
     const folder = freshFolder();
     let files = 0;
     const property = fc.asyncProperty(snapshots, snapshots, async (turn, last) => {

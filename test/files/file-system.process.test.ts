@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { diskFiles } from '../../src/files/file-system.ts';
 import { freshDir } from '../store/folder.ts';
 
-test('whoever looks again and again for a file that is not there yet leaves room for timers', async () => {
+test('a loop that looks for a file that is not there yet leaves room for timers', async () => {
   const path = join(freshDir(), 'not there');
   let isTimerHeard = false;
   setImmediate(() => {

@@ -70,7 +70,7 @@ function slowed(pause: (isDone: boolean) => Promise<void>): FileSystem {
 describe('a lock between processes (recovery 3)', () => {
   afterEach(() => void vi.restoreAllMocks());
 
-  test('has one holder at a time, and everybody gets it in the end', async () => {
+  test('has one holder at a time, and each process gets it in the end', async () => {
     const crowd = new Crowd();
     const seen: string[] = [];
     let holders = 0;
@@ -150,7 +150,7 @@ describe('a lock between processes (recovery 3)', () => {
     expect(deaths).toBeGreaterThan(8);
   });
 
-  test('that its own holder could not let go is still the holder’s', async () => {
+  test('that its own holder could not release is still the holder’s', async () => {
     const locks = new Crowd().join();
     await locks.acquire('run', LONG);
     await locks.acquire('run', 0);
@@ -158,7 +158,7 @@ describe('a lock between processes (recovery 3)', () => {
     await locks.release('run');
   });
 
-  test('of an owner of whom nobody knows whether it lives is left alone for a minute, then taken over', async () => {
+  test('of an owner that may be alive or dead is left alone for a minute, then taken over', async () => {
     const crowd = new Crowd();
     await crowd.join().acquire('run', LONG);
     crowd.unknown.add('owner-0');

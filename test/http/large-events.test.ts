@@ -130,7 +130,7 @@ describe('Large events', () => {
     await one.leave();
   });
 
-  test('have a turn of the event loop each, whoever reads them: a request of another caller comes between (edges 26)', async () => {
+  test('have a turn of the event loop each, for any reader: a request of another caller comes between (edges 26)', async () => {
     const host = await largeRun(testClock());
     const turn = loopTurns();
     const turns: number[] = [];

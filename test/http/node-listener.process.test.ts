@@ -252,7 +252,7 @@ describe('localOnly', () => {
     expect(statusIn(await get(port, `host: localhost:${port}\r\nsec-fetch-site: same-origin\r\n`))).toBe(200);
   });
 
-  test('refuses a request whose connection it does not know, unless it is told the address (web 18)', async () => {
+  test('refuses a request whose connection it does not know, unless it gets the address (web 18)', async () => {
     const request = () => new Request('http://localhost/runs');
     const { host } = await local();
     expect((await host.handler(request())).status).toBe(401);

@@ -141,7 +141,7 @@ describe('a run below another one', () => {
     expect((await kindsOf('/waiting?kind=child&kind=approval')).sort()).toEqual(['approval', 'child']);
   });
 
-  test('belongs to the caller of its root, whatever its own record says (web 19, 39)', async () => {
+  test('belongs to the caller of its root, even if its own record names another (web 19, 39)', async () => {
     const store = memoryStore();
     const host = await withChild(store);
     const child = (await host.executor.list()).find(({ runId }) => runId.startsWith('~'));

@@ -252,7 +252,7 @@ describe('httpHandler', () => {
     expect(await ask('127.0.0.1.evil.test:3000', 'http://127.0.0.1.evil.test:3000')).toBe(403);
   });
 
-  test('shows nothing of an error that is not of Pawl, whatever its code says (web 22)', async () => {
+  test('shows nothing of an error that is not of Pawl, with any code (web 22)', async () => {
     const host = webHost();
     host.executor.list = () => Promise.reject(Object.assign(new Error('secret'), { code: 'RUN_PARKED' }));
     const { status, body } = await host.ask('/runs');

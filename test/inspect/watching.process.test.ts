@@ -96,7 +96,7 @@ describe('the page about the Stately inspector', () => {
     expect(await got.promise).toMatchObject({ type: '@xstate.event', sessionId: 'host', event: { type: 'hello' } });
   });
 
-  test('has a relay that listens on loopback, and has nothing for a page of somebody else', async () => {
+  test('has a relay that listens on loopback, and refuses a page of another origin', async () => {
     const { page, url } = await startedRelay();
     expect([page, url].map((address) => new URL(address).hostname)).toEqual(['127.0.0.1', '127.0.0.1']);
     const { port } = new URL(url);

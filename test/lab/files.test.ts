@@ -213,7 +213,7 @@ test('a run that waited for a person when it was exported asks no person where i
   expect(await readRun(there.executor, 'r')).toMatchObject({ imported: true });
 });
 
-test('an import overwrites no run, and a repeated one adds what is missing; damage is told with its line (lab 25)', async () => {
+test('an import overwrites no run, and a repeated one adds what is missing; damage is reported with its line (lab 25)', async () => {
   const { lines, host, run } = await exported();
   const there = hostOf({ store: memoryStore() });
   const damaged = [...lines.slice(0, -1), ...lines];

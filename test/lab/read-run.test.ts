@@ -72,7 +72,7 @@ test('a live run is read as it is recorded: its open step is none, and its effec
   expect(run.usage).toStrictEqual(run.steps.map(({ usage }) => usage).reduce(addUsage, noUsage));
 });
 
-test('what was put before the model stands in its step: steered texts and the request to repair an answer (lab 1)', async () => {
+test('what was put before the model is in its step: steered texts and the request to repair an answer (lab 1)', async () => {
   const output = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const;
   const say = async () => {
     await host.executor.control('r').steer('Hurry.');

@@ -124,7 +124,7 @@ test('the refusal of a call is the result of no other one (lab 18)', async () =>
   expect(await outputs(2, 4)).toEqual(['paid 3', 'paid 4']);
 });
 
-test('a call with another input gets the next recorded result of its tool, and is told as drift; each is used once (lab 18)', async () => {
+test('a call with another input gets the next recorded result of its tool, and is reported as drift; each is used once (lab 18)', async () => {
   const { run, agent } = await desk();
   const look = (id: number) => callTool('look', { id });
   const report = await replay(run, { agent, ...asking(look(2), look(9), look(10)) });
@@ -225,7 +225,7 @@ test('an answer that does not fit the schema of today needs another one, which t
   });
 });
 
-test('the stand-in of a replay has no way to an effect, whatever is answered (lab 20)', async () => {
+test('the replacement tool of a replay has no way to an effect, for any answer (lab 20)', async () => {
   const { run, agent, ran } = await desk();
   for (const onMiss of ['fail', 'error', 'read-live'] as const) {
     for (const tools of ['recorded', 'strict', {}] as const) {

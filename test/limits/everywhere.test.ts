@@ -14,7 +14,7 @@ const six = [{ by: 'model', requestsPerMinute: 6 }] as const;
 const look = (n: number) => callTool('look', { n });
 
 describe('a run that rests for its turn', () => {
-  test('is told as such, needs no person, and counts by its kind: result, list, explanation, stats, HTTP, command line (failover 18)', async () => {
+  test('is named as such, needs no person, and counts by its kind: result, list, explanation, stats, HTTP, command line (failover 18)', async () => {
     const host = limitedHost({ rules: six, play: [look(1), look(2), reply('done')], journal: true });
     const run = await host.start({ runId: 'r', callerId: 'ada' });
     await host.clock.advance(5_000);

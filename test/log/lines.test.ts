@@ -95,7 +95,7 @@ describe('a log line', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  test('is written whatever was thrown, and never longer than it may be', () => {
+  test('is written for any thrown value, and never longer than it may be', () => {
     const { lines, logger } = noting(['warn']);
     const { warn } = new LogLines(logger);
     const { proxy, revoke } = Proxy.revocable({}, {});

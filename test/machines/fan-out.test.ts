@@ -45,7 +45,7 @@ describe('the chart of a fan-out', () => {
     expect(fanOut.context.outputs).toEqual({ 1: outputOf(status) });
   });
 
-  test('whoever has answered in an earlier process is not asked again; when all have, nobody is (fan-out 5)', () => {
+  test('a model that answered in an earlier process is not asked again; when all have, none is (fan-out 5)', () => {
     const some = walk({ answered: [0, 2] });
     some.opened();
     expect([some.of('model.asked'), some.children, some.region(0)]).toEqual([[1], ['model(1)'], 'answered']);
@@ -54,7 +54,7 @@ describe('the chart of a fan-out', () => {
     expect([all.state, all.of('model.asked'), all.children]).toEqual(['closing', [], ['close']]);
   });
 
-  test('what cannot be opened is closed again, and nobody is asked (fan-out 1)', () => {
+  test('what cannot be opened is closed again, and no model is asked (fan-out 1)', () => {
     const fanOut = walk({ hasJudge: true });
     fanOut.done('open', { error: cause });
     expect([fanOut.state, fanOut.emitted, fanOut.context.error]).toEqual(['closing', [], cause]);
@@ -72,7 +72,7 @@ describe('the chart of a fan-out', () => {
 });
 
 describe('leaving off', () => {
-  test('who is told before anybody was asked asks nobody (fan-out 6)', () => {
+  test('leaving off before the start asks no model (fan-out 6)', () => {
     const fanOut = walk({ hasJudge: true, answered: [1] });
     fanOut.leave();
     expect([fanOut.state, fanOut.context.cause]).toEqual(['opening', cause]);
@@ -80,7 +80,7 @@ describe('leaving off', () => {
     expect([fanOut.state, fanOut.of('model.asked'), fanOut.children]).toEqual(['closing', [], ['close']]);
   });
 
-  test('all models at work are told once to leave off, and are waited for (fan-out 6)', () => {
+  test('all models at work get one request to leave off, and are waited for (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.ends(0);
@@ -117,7 +117,7 @@ describe('leaving off', () => {
     expect(fanOut.context.causes).toEqual({ 0: cause, 1: late, 2: cause });
   });
 
-  test('who is still at it long after it was told is stopped, and nobody else (fan-out 6)', () => {
+  test('only a model that is still at work long after that request is stopped (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     fanOut.send({ type: 'leave.overdue', place: 1 });
@@ -129,7 +129,7 @@ describe('leaving off', () => {
     expect(fanOut.region(1)).toEqual({ asking: 'leaving' });
   });
 
-  test('after the end of asking nobody is told anything (fan-out 6)', () => {
+  test('after the end of asking no model gets a request (fan-out 6)', () => {
     const fanOut = walk();
     fanOut.opened();
     for (const place of [0, 1, 2]) fanOut.ends(place);
@@ -153,7 +153,7 @@ describe('judging', () => {
     expect(fanOut.state).toBe(state);
   });
 
-  test('nobody is asked about a race that is not over: one has left off (fan-out 6)', () => {
+  test('no judge is asked about a race that is not over: one has left off (fan-out 6)', () => {
     const fanOut = walk({ hasJudge: true });
     fanOut.opened();
     fanOut.overdue(2);
@@ -198,7 +198,7 @@ const stories = fc.record({
   ),
 });
 
-test('in any order of events a fan-out ends, asks nobody twice and nobody who has answered, and keeps no dead run (fan-out 1, 5)', () => {
+test('in any order of events a fan-out ends, asks no model twice and none that has answered, and keeps no dead run (fan-out 1, 5)', () => {
   const seen = { judged: 0, leftBefore: 0, left: 0, stopped: 0 };
   const property = fc.property(stories, ({ hasJudge, answered, isRefused, events }) => {
     const fanOut = walk({ count: 4, hasJudge, answered });

@@ -149,7 +149,7 @@ describe('a run that ends by itself', () => {
     },
   );
 
-  test('because its model failed leaves as failed, for every error and whatever comes later (finalize 3)', () => {
+  test('because its model failed leaves as failed, for every error and any later event (finalize 3)', () => {
     const wrongs = failures.flatMap(({ title, make }) =>
       stops.flatMap((stop) => {
         const end = walk([accepted(), modelFailed(make()), stop.event], begin());

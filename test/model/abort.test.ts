@@ -16,7 +16,7 @@ describe('an abort ends the call at once with its reason (executor 5)', () => {
     expect(asked).toBe(0);
   });
 
-  test('also when the model ignores its signal, and at whatever point it is', async () => {
+  test('also when the model ignores its signal, and at any point of the call', async () => {
     const silent = drivenModel();
     for (const model of [modelOf(() => never), silent.model]) {
       const controller = new AbortController();

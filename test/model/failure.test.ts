@@ -345,7 +345,7 @@ describe('the status of a failure (edges 5)', () => {
   });
 });
 
-test('a conversation that is too long is told from other refusals (edges 8)', () => {
+test('a conversation that is too long is distinguished from other refusals (edges 8)', () => {
   const isLong = (error: unknown) => isTooLong(error, { now: () => noon });
   const message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
   expect(isLong(new ModelError('x', { cause: Object.assign(apiError(400), { message }) }))).toBe(true);
@@ -358,7 +358,7 @@ test('a conversation that is too long is told from other refusals (edges 8)', ()
 describe('the time that a provider asks for (waiting 28)', () => {
   const asked = (responseHeaders: Record<string, string>) => judge(apiError(429, { responseHeaders })).retryAfterMs;
 
-  test('stands in seconds, as a date, or in milliseconds, which are more exact', () => {
+  test('is in seconds, a date, or in milliseconds, which are more exact', () => {
     expect(asked({ 'retry-after': '7' })).toBe(7_000);
     expect(asked({ 'retry-after': '1.5' })).toBe(1_500);
     expect(asked({ 'retry-after': new Date(noon + 9_000).toUTCString() })).toBe(9_000);
@@ -385,7 +385,7 @@ describe('the time that a provider asks for (waiting 28)', () => {
     expect(judge(apiError(400, { responseHeaders }))).toEqual({ kind: 'final' });
   });
 
-  test('is a finite number, whatever the header says', () => {
+  test('is a finite number for any header', () => {
     expect(asked({ 'retry-after': '9'.repeat(400) })).toBe(Number.MAX_SAFE_INTEGER);
     const headers = { 'retry-after': 9, 'retry-after-ms': unreadable };
     expect(judge({ statusCode: 429, responseHeaders: headers })).toEqual({ kind: 'passing' });

@@ -81,7 +81,7 @@ const throws = (thrown: unknown) => () => {
 };
 const rejects = (thrown: unknown) => () => Promise.reject(thrown);
 
-describe('whatever a model throws is a ModelError with it as its cause (executor 1)', () => {
+describe('any value that a model throws is the cause of a ModelError (executor 1)', () => {
   test.for([
     ['an error', new Error('down')],
     ['null', null],
@@ -129,7 +129,7 @@ describe('whatever a model throws is a ModelError with it as its cause (executor
 });
 
 describe('an observer of pieces', () => {
-  test('hears of each piece of text and reasoning in order (executor 20)', async () => {
+  test('gets each piece of text and reasoning in order (executor 20)', async () => {
     const heard: unknown[] = [];
     const parts = [
       { type: 'reasoning-delta', id: 'r', delta: 'why' },

@@ -81,7 +81,7 @@ describe('a file by URL', () => {
     },
   );
 
-  test('that the model gave itself, or that is no http URL, is nobody’s to judge but the provider’s', async () => {
+  test('that the model gave itself, or that is no http URL, is left to the provider to judge', async () => {
     const own = enterMessage({ role: 'assistant', content: [png] });
     const bucket = asked(fileAt('gs://bucket/a.png'), fileAt('no url'));
     expect(await sentOf({ 'audio/*': [/./] }, [own, bucket])).toBeDefined();
@@ -93,7 +93,7 @@ describe('a file by URL', () => {
     expect(doStream).toHaveBeenCalledTimes(3);
   });
 
-  test('is not looked for in a transcript that has none, and nobody asks the model for its list', async () => {
+  test('is not looked for in a transcript that has none, and the model is not asked for its list', async () => {
     const supportedUrls = vi.fn();
     const { model, doStream } = supporting({});
     const asking = Object.defineProperty({ ...model }, 'supportedUrls', { get: supportedUrls });

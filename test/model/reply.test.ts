@@ -8,7 +8,7 @@ const call = (input: unknown, id = 'c1') => ({ type: 'tool-call', toolCallId: id
 const contentOf = async (...parts: unknown[]) => (await replyOf(...parts)).message.content;
 
 describe('a reply', () => {
-  test('joins the deltas of each block, and its parts stand in the order in which they began (executor 17)', async () => {
+  test('joins the deltas of each block, and its parts are in the order in which they began (executor 17)', async () => {
     const parts = [
       { type: 'stream-start', warnings: [] },
       { type: 'reasoning-start', id: '0' },
@@ -58,7 +58,7 @@ describe('a reply', () => {
     expect(Object.values(reply.usage)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  test('a finish reason that nobody knows is "other"', async () => {
+  test('an unknown finish reason is "other"', async () => {
     expect((await replyOf({ ...finish, finishReason: undefined })).finishReason).toBe('other');
   });
 
@@ -96,7 +96,7 @@ describe('a reply', () => {
     expect((await callModel(model as never, requestOf())).message.content).toEqual([{ type: 'text', text: 'hi' }]);
   });
 
-  test('its stream is read to its end all the same, so that whoever made it can finish', async () => {
+  test('its stream is read to its end all the same, so that its source can finish', async () => {
     let isFinished = false;
     async function* source() {
       yield* [...text('hi'), finish];

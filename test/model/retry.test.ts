@@ -57,7 +57,7 @@ describe('a model call that fails in a way that may pass is made again (executor
     expect(retries.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000, 4_000, 8_000, 8_000, 8_000, 8_000]);
   });
 
-  test('each retry is told of before its wait, with the failure as plain data', async () => {
+  test('each retry is reported before its wait, with the failure as plain data', async () => {
     const { clock, retries } = retried([overloaded]);
     await clock.advance(0);
     expect(retries).toEqual([
@@ -217,7 +217,7 @@ describe('an abort (executor 5)', () => {
     expect(outcome.error).toBe(busy);
   });
 
-  test('by whoever is told of the retry counts too', async () => {
+  test('by the observer of the retry counts too', async () => {
     const controller = new AbortController();
     const { clock, outcome } = retried([overloaded], {
       signal: controller.signal,

@@ -22,7 +22,7 @@ describe('a model that falls silent ends as MODEL_STALLED on time (executor 7, f
     expect(String(call.error)).toMatch(/nothing for 5000 ms \(firstChunkMs\)/);
   });
 
-  test('before the first content, whatever else it sends', async () => {
+  test('before the first content, after any other parts', async () => {
     const { model, send } = drivenModel();
     const request = requestOf({ firstChunkMs: 5_000, chunkGapMs: 2_000 });
     const call = watch(callModel(model, request));

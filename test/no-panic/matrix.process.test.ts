@@ -5,7 +5,7 @@ import { groups, rowsOf } from './rows.ts';
 /** A process compiles what it runs once for all of its groups. These two wait about as long. */
 const processes = ['models,tools,callbacks,agents', 'storage,supervision'];
 
-describe('whatever misbehaves, a run has one end, and the process neither dies nor hangs', () => {
+describe('under any fault, a run has one end, and the process neither dies nor hangs', () => {
   let all: readonly Outcome[] = [];
   beforeAll(async () => {
     all = (await Promise.all(processes.map(play))).flat();

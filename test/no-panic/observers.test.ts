@@ -18,7 +18,7 @@ async function waitingRun(options: Parameters<typeof hostOf>[0] = {}) {
 }
 
 describe('an observer that throws', () => {
-  test('is told of in the log, and does not keep the others from hearing (executor 1)', async () => {
+  test('is reported in the log, and the others get each event all the same (executor 1)', async () => {
     const { run, open, executor, warned } = await waitingRun();
     const heard = { subscriber: 0, listener: 0, runs: 0, one: 0 };
     const count = (what: keyof typeof heard) => () => {
@@ -59,7 +59,7 @@ describe('an observer that throws', () => {
 });
 
 describe('an observer that is an object of a class', () => {
-  test('hears the next and the end, each as its own method (executor 1)', async () => {
+  test('gets the next and the end, each by its own method (executor 1)', async () => {
     const { run, open } = await waitingRun();
     class Watcher {
       readonly heard: string[] = [];

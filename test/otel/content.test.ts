@@ -61,7 +61,7 @@ describe('content: true', () => {
     expect(attributes['pawl.cut']).toBe(true);
   });
 
-  test('or none: no planted secret is in any field of any span, or in a metric, whatever fails and surrounds it (otel 12, 35)', {
+  test('or none: no planted secret is in any field of any span, or in a metric, with any failure and text around it (otel 12, 35)', {
     timeout: 180_000 * torture,
   }, async () => {
     const entry = fc.constantFrom<'look' | 'broken' | 'fails' | 'texts'>('look', 'broken', 'fails', 'texts');

@@ -126,7 +126,7 @@ describe('a run that is parked for a call of unknown outcome', () => {
     ]);
   });
 
-  test('is told by the process that continues it, where the one that parked it has no tracing (otel 4)', async () => {
+  test('is traced by the process that continues it, where the one that parked it has no tracing (otel 4)', async () => {
     const collected = collecting();
     const life = { isDead: false };
     const store = await diedPaying(collected.process({}, life), life);

@@ -199,7 +199,7 @@ describe('the links of attempts', () => {
   beforeEach(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
   afterEach(() => context.disable());
 
-  test('lead from the root to the caller, and from each later attempt to the one before, in whatever process they begin (otel 3, 8)', async () => {
+  test('lead from the root to the caller, and from each later attempt to the one before, in any process (otel 3, 8)', async () => {
     const collected = collecting();
     let store = memoryStore();
     const caller = collected.tracer().startSpan('caller');

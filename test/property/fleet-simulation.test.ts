@@ -34,7 +34,7 @@ const worlds: fc.Arbitrary<PlannedFleet> = fc.record({
 });
 
 test(
-  `each run of a fleet ends once, with one outcome, whatever its processes meet: kills, cut networks, wrong clocks, deployments with other phases, forth and back (seed ${seed}) (engine 16, 18, 19, 20, 36, 45)`,
+  `each run of a fleet ends once, with one outcome, under all faults of processes: kills, cut networks, wrong clocks, deployments with other phases, forth and back (seed ${seed}) (engine 16, 18, 19, 20, 36, 45)`,
   async () => {
     const sum = { worlds: 0, kills: 0, partitions: 0, upgrades: 0, parked: 0, taken: 0 };
     await fc.assert(

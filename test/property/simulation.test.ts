@@ -86,7 +86,7 @@ function compareRecords(last: RunCheckpoint, expected: RunCheckpoint | undefined
   expect(last.completedPhases).toEqual(expected.completedPhases);
 }
 
-describe('a simulated world: store, clock, models and tools, and whatever goes wrong with them', () => {
+describe('a simulated world: store, clock, models and tools, and all their faults', () => {
   test(
     `each of the histories of at least ${STORIES} random agents keeps every promise (seed ${seed}) (recovery 5, 9, faults 29)`,
     async () => {

@@ -96,7 +96,7 @@ describe('what a page knows of a run', () => {
     expect(withEvent(known, eventOf({ ...returned, isLate: true } as RunEventBody))).toBe(known);
   });
 
-  test('has parts in the order of the message, whatever comes first', () => {
+  test('has parts in the order of the message, in any order of arrival', () => {
     const state = seen(called('{}', 0, 2), said('a', 0, 0), {
       type: 'model.file',
       step: 1,

@@ -150,7 +150,7 @@ describe('migrate (recovery 8)', () => {
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
 
-  test('changes neither the record that was loaded nor the stored one, whatever it does to its draft', async () => {
+  test('changes neither the record that was loaded nor the stored one, with any change to its draft', async () => {
     const store = await holding('open-step');
     const loaded = (await store.load('run-1')) as RunCheckpoint;
     const before = structuredClone(loaded);

@@ -127,7 +127,7 @@ describe('a record of another version', () => {
     },
   );
 
-  test('is refused for its version, whatever else of it cannot be read (checkpoint 6)', () => {
+  test('is refused for its version, even with other unreadable parts (checkpoint 6)', () => {
     expect(errorOf({ version: RECORD_VERSION + 1, somethingElse: true })).toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 });
@@ -169,7 +169,7 @@ function replaced(record: unknown, path: readonly (string | number)[], value: un
   return copy;
 }
 
-test('whatever one place of a record is damaged, it is refused by a typed error or the run continues in good order (checkpoint 7)', async () => {
+test('a record with damage in any one place is refused by a typed error or the run continues in good order (checkpoint 7)', async () => {
   const places = pinned.flatMap((name) => placesOf(recordOf(name)).map((path) => ({ name, path })));
   const values = fc.constantFrom(undefined, null, 0, -1, 1.5, '', 'x', true, [], {}, [null], [[]], { x: 1 }, 1e300);
   let refused = 0;

@@ -37,7 +37,7 @@ describe('the place of a run in its tree', () => {
     expect(await tree.placeOf(named(entries, 't~a~b'))).toEqual({ kind: 'child', parent: 't~a', root: 't', depth: 2 });
   });
 
-  test('is below the run at the top also where nobody can say whether that one is there', async () => {
+  test('is below the run at the top also where the store cannot say whether that one exists', async () => {
     const { entries } = await listOf(['t~a', 't']);
     const load = () => Promise.reject(new StoreUnavailableError('the disk does not answer'));
     expect(await treeOf(load, entries).placeOf(named(entries, 't~a'))).toMatchObject({
@@ -47,7 +47,7 @@ describe('the place of a run in its tree', () => {
     });
   });
 
-  test('is that of an orphan when damaged records name each other as parents: nobody is at the top', async () => {
+  test('is that of an orphan when damaged records name each other as parents: no run is at the top', async () => {
     const { store, entries } = await listOf(['~a', '~b'], ['~b', '~a']);
     const tree = treeOf(store.load, entries);
     for (const entry of entries) expect(await tree.placeOf(entry)).toEqual({ kind: 'orphan' });
@@ -70,7 +70,7 @@ describe('the place of a run in its tree', () => {
     expect(await treeOf(store.load, bare).placeOf(named(bare, '~a'))).toEqual(place);
   });
 
-  test('is below a run that was not listed and is live in this process, whatever the store says of it', async () => {
+  test('is below a run that was not listed and is live in this process, for any answer of the store', async () => {
     const { store, entries } = await listOf(['t~a', 't']);
     const tree = new RunTree({ load: store.load, live: (runId) => (runId === 't' ? {} : undefined) });
     expect(await tree.placeOf(named(entries, 't~a'))).toEqual({ kind: 'child', parent: 't', root: 't', depth: 1 });

@@ -233,7 +233,7 @@ describe('the verdict on a stored run', () => {
     expect(found).toEqual({ verdict: 'waits', reason: `it waits for ${words}`, needsPerson });
   });
 
-  test('waits, whatever its next start would find: none is tried', () => {
+  test('waits, for any result of its next start: none is tried', () => {
     expect(verdictOfRun({ entry, next: starts(waiting([timer]), parks) })).toMatchObject({ verdict: 'waits' });
     expect(verdictOfRun({ entry, next: starts(waiting([timer], NOW), parks) })).toMatchObject({ verdict: 'parked' });
   });

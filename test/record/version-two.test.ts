@@ -91,7 +91,7 @@ describe('a record of a run that waits', () => {
 });
 
 describe('a record of a run that a machine of a host began', () => {
-  test('is gone on from, and its labels and what began it stay', async () => {
+  test('is continued, and its labels and what began it stay', async () => {
     const { openPhase: _, completedPhases: __, parent: ___, ...record } = recordOf('hosted');
     const store = memoryStore();
     await store.save({ ...record, completedPhases: [] });

@@ -34,7 +34,7 @@ describe('the fingerprint of a request', () => {
     );
   });
 
-  test('is the same whatever order the keys of its inputs were built in', () => {
+  test('is the same for any order of the keys of its inputs', () => {
     const one = fingerprintOf({ ...nothing, inputs: { a: { x: 1, y: 2 }, b: 3 } });
     expect(fingerprintOf({ ...nothing, inputs: { b: 3, a: { y: 2, x: 1 } } })).toBe(one);
   });
@@ -94,7 +94,7 @@ test('two runs under one id share no key, no child and no outcome id: each has a
 });
 
 describe('the id of a child', () => {
-  test('is ~ and 52 characters of base32, whatever the ids of its parent and call are', () => {
+  test('is ~ and 52 characters of base32, for any ids of its parent and call', () => {
     const bytes = createHash('sha256').update('["victim","b1","call-1"]').digest();
     const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('');
     const letters = (bits.match(/.{1,5}/g) ?? []).map(

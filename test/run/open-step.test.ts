@@ -40,7 +40,7 @@ describe('the ledger of a step', () => {
     expect(recordCallResult(calls, 'c', late).calls[2]).toMatchObject({ state: 'done', result: late });
   });
 
-  test('is answered when every call is done, and its results stand in call order (executor 14)', () => {
+  test('is answered when every call is done, and its results are in call order (executor 14)', () => {
     const open = step(line('a', 'started'), line('b', 'done', { result: kept }));
     expect(isAllAnswered(open)).toBe(false);
     const answered = recordCallResult(open, 'a', late);

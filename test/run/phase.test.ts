@@ -54,7 +54,7 @@ describe('what runs know of a phase', () => {
     expect(phaseFactsOf(undefined, 20)).toEqual([]);
   });
 
-  test('has one turn when it is bare, whatever else was said (pipeline 3)', () => {
+  test('has one turn when it is bare, with any maxSteps (pipeline 3)', () => {
     expect(factsOf({ bare: true, maxSteps: 9 })?.maxSteps).toBe(1);
   });
 

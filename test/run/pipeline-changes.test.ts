@@ -48,7 +48,7 @@ describe('whether a pipeline is still the same (pipeline 9)', () => {
     );
   });
 
-  test('two phases of one name are told apart by their places', () => {
+  test('two phases of one name are distinguished by their places', () => {
     const twins = [facts('x', { hash: '1' }), facts('x', { hash: '2' })];
     expect(same(recordable(completed(twins.slice(0, 1))), twins)).toBe(true);
     expect(same(recordable(completed(twins.slice(0, 1))), twins.toReversed())).toBe(false);

@@ -45,7 +45,7 @@ describe('a phase', () => {
     expect(done).not.toHaveProperty('openPhase');
   });
 
-  test('that failed leaves its fallback, whatever it said before (pipeline 4)', () => {
+  test('that failed leaves its fallback, after any text of its model (pipeline 4)', () => {
     const optional = facts('a', { isOptional: true, fallback: 'nothing' });
     const done = closePhase(answered(beginPhase(fresh(), optional), 'half'), optional, { hasFailed: true });
     expect(done.completedPhases[0]?.output).toBe('nothing');
@@ -142,7 +142,7 @@ describe('what a record says of a pipeline', () => {
     expect(keepPhase(fresh())).toMatchObject({ iteration: 0 });
   });
 
-  test('within such a phase that was told something: the message once, waiting or in the conversation (supervision 9)', () => {
+  test('within such a phase that got a message: the message once, waiting or in the conversation (supervision 9)', () => {
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text: 'also X' }] });
     const told = { ...stepped(beginPhase(completed([a]), anew)), undelivered: [message] };
     expect(recordable(told)).toMatchObject({ undelivered: [message], iteration: 1 });

@@ -42,7 +42,7 @@ describe('a transcript', () => {
     expect(texts(first)).toEqual(['a']);
   });
 
-  test('behaves as a list does, whatever is appended to whichever of its views', () => {
+  test('behaves as a list does after any appends to any of its views', () => {
     const steps = fc.array(
       fc.record({ view: fc.nat(), texts: fc.array(fc.string({ maxLength: 3 }), { maxLength: 3 }) }),
       { maxLength: 20 },
@@ -104,7 +104,7 @@ describe('a transcript', () => {
     expect([other.hasCallId('a'), other.hasCallId('b'), other.hasUrls]).toEqual([true, false, false]);
   });
 
-  test('tells a summary to whoever prints or encodes it, and keeps the conversation to itself', () => {
+  test('gives a summary to code that prints or encodes it, and keeps the conversation to itself', () => {
     const transcript = Transcript.of([said('a secret')]);
     expect(JSON.stringify({ transcript })).not.toContain('secret');
     expect(JSON.parse(JSON.stringify(transcript))).toEqual({ messages: 1, size: transcript.size });

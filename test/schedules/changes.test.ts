@@ -48,7 +48,7 @@ describe('a schedule that is paused', () => {
     await executor.shutdown();
   });
 
-  test('is refused by name when nobody knows it, and with a person that is none (schedules 5)', async () => {
+  test('is refused by name when it is unknown, and with a person that is none (schedules 5)', async () => {
     const { executor, store } = hostOf([{ every: '1m' }]);
     await expect(executor.schedules.pause('weekly')).rejects.toMatchObject({ code: 'SCHEDULE_NOT_FOUND' });
     await expect(executor.schedules.resume('weekly')).rejects.toMatchObject({ code: 'SCHEDULE_NOT_FOUND' });

@@ -109,7 +109,7 @@ describe('the throttle', () => {
     },
   );
 
-  test('a put-off write that fails is told, and tried again when the next window ends (checkpoint 18, 21)', async () => {
+  test('a put-off write that fails is reported, and tried again when the next window ends (checkpoint 18, 21)', async () => {
     let isDown = false;
     const { clock, checkpointer, writes, errors } = setUp({
       before: (call) => isWrite(call) && isDown && Promise.reject(new Error('down')),
@@ -177,7 +177,7 @@ describe('the throttle', () => {
     },
   );
 
-  test('a host that throws when it is told of a failed put-off write changes nothing: it is tried again (checkpoint 18, 21)', async () => {
+  test('a host that throws at the report of a failed put-off write changes nothing: it is tried again (checkpoint 18, 21)', async () => {
     const clock = testClock();
     let isDown = false;
     const store = watchedStore({ before: (call) => isWrite(call) && isDown && Promise.reject(new Error('down')) });

@@ -83,7 +83,7 @@ describe('a write whose end is unclear', () => {
     expect(texts((await stored())?.messages)).toEqual(['step 1', 'step 2']);
   });
 
-  test('whatever becomes of the single writes, the record at the end is that of the last state (checkpoint 19, 21)', async () => {
+  test('however the single writes end, the record at the end is that of the last state (checkpoint 19, 21)', async () => {
     const fate = fc.record({ lands: fc.boolean(), confirms: fc.boolean() });
     const states = statesOf(12);
     await fc.assert(
@@ -106,7 +106,7 @@ describe('a write whose end is unclear', () => {
 });
 
 test(
-  'after complete no record is left, whatever the order in which a slow store answers (checkpoint 20)',
+  'after complete no record is left, in any order of the answers of a slow store (checkpoint 20)',
   async () => {
     const RUNS = 2_000 * torture;
     let finished = 0;

@@ -85,7 +85,7 @@ describe('the lease clock of the SQLite store', () => {
     expect(await store.claim('run', 'two', 600_000)).toMatchObject({ epoch: 2 });
   });
 
-  test.skipIf(!existsSync('/proc/uptime'))('is the time since boot, whatever process reads it', () => {
+  test.skipIf(!existsSync('/proc/uptime'))('is the time since boot in each process', () => {
     const { boot, now } = leaseClock();
     expect(boot).toMatch(/^[0-9a-f-]{36}$/);
     expect(leaseClock(systemClock).boot).toBe(boot);

@@ -149,7 +149,7 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     expect(codec).toMatchObject({ code: 2, stderr: expect.stringContaining('codec.mjs is not a codec') });
   });
 
-  test('--open gives the browser a file that only this user can read, and no token stands in a command line', async () => {
+  test('--open gives the browser a file that only this user can read, and no command line has a token', async () => {
     const cwd = await folderWithStore();
     const bin = join(cwd, 'bin');
     mkdirSync(bin);

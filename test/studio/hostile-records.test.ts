@@ -91,7 +91,7 @@ test('an event that no reader can take is not read again from the beginning of i
 });
 
 describe('a caller who sees only its own runs', () => {
-  test('has no row of a run below the run of another caller, whatever its own record says (studio 11)', async () => {
+  test('has no row of a run below the run of another caller, even if its own record names this one (studio 11)', async () => {
     const store = memoryStore();
     const reviewer = defineAgent({ id: 'reviewer', instructions: 'Review.', tools: [mailTool] });
     const family = hostOf({

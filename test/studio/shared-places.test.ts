@@ -4,7 +4,7 @@ import { sharedPlaces } from '../../src/studio/fan-outs/shared-places.ts';
 const answersOf = (...texts: string[]) => texts.map((text, i) => ({ modelId: `m${i}`, text }));
 
 describe('the answers of a fan-out that name the same place of a file', () => {
-  test('are found whatever stands around the place, and the place that most of them name comes first (studio 10)', () => {
+  test('are found between any characters, and the place that most of them name comes first (studio 10)', () => {
     const answers = answersOf(
       'src/a.ts:50 drops a save. See also ./src/b.ts:7, and src/c.ts:1.',
       '* `src/a.ts:50`: the caller waits.\n* (src/b.ts:7:12)',

@@ -174,7 +174,7 @@ describe('the forms of edited inputs (studio 8)', () => {
 });
 
 describe('the answers that no process has read (studio 9)', () => {
-  test('stand in the record of their run: who decided, with which input, and whether another answer counts', async () => {
+  test('are in the record of their run: who decided, with which input, and whether another answer counts', async () => {
     const store = memoryStore();
     const first = await waitingIn(mailTool(), { to: 'bob', text: 'hi' }, { store });
     await first.executor.shutdown();

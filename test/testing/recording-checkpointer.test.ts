@@ -54,7 +54,7 @@ describe('a recording checkpointer', () => {
 });
 
 describe('a recording factory', () => {
-  test('begins one checkpointer a run, and keeps what it was told', async () => {
+  test('begins one checkpointer a run, and keeps what it was given', async () => {
     const factory = recordingFactory();
     const info = { runId: 'r' } as RunInfo;
     const claim = { runId: 'r', owner: 'o', epoch: 1, attempts: 1 };

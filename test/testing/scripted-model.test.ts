@@ -90,7 +90,7 @@ describe('a scripted model', () => {
     ]);
   });
 
-  test('fails with whatever it is told to, null too', async () => {
+  test('fails with any value of its script, null too', async () => {
     for (const error of [new Error('model down'), null, 'text']) {
       await expect(scriptedModel([fail(error)]).doStream(ask())).rejects.toBe(error);
       await expect(scriptedModel([fail(error)]).doGenerate(ask())).rejects.toBe(error);

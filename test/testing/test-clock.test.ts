@@ -2,7 +2,7 @@ import { testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
 
 describe('a test clock', () => {
-  test('stands still until it is told to move; then wall clock and monotonic clock move together', async () => {
+  test('stands still until a test moves it; then wall clock and monotonic clock move together', async () => {
     const clock = testClock(1_000);
     expect([clock.now(), clock.monotonic()]).toEqual([1_000, 0]);
     await clock.advance(250);

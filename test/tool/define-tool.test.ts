@@ -97,7 +97,7 @@ describe('the type of the input', () => {
       execute: (input) => expectTypeOf(input).toEqualTypeOf<JsonObject>(),
     });
   });
-  test('does not stand in the way of a list of tools', () => {
+  test('fits into a list of tools', () => {
     const tools: readonly Tool[] = [
       defineTool(definition),
       defineTool({ ...base, input: { type: 'object' }, execute: async () => 1 }),

@@ -142,7 +142,7 @@ describe('an error result for the model, never a rejection (executor 15, faults 
   });
 });
 
-describe('what a tool is told', () => {
+describe('what a tool knows', () => {
   test('is the run, the call, the attempt, and a key that is the same at each attempt', async () => {
     let seen: ToolContext | undefined;
     const environment = environmentOf();

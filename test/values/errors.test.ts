@@ -82,7 +82,7 @@ describe('what a user has of the errors', () => {
 });
 
 describe('anything thrown, as plain data', () => {
-  test('is an object of strings that JSON can hold, whatever was thrown (executor 1, faults 17)', () => {
+  test('is an object of strings that JSON can hold, for any thrown value (executor 1, faults 17)', () => {
     const anything = [...shutdowns, ...otherCauses, ...failures];
     for (const { make } of anything) {
       const data = bounded(() => toErrorData(make()), 10_000);

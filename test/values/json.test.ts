@@ -114,7 +114,7 @@ describe('what JSON can hold is kept', () => {
   });
 });
 
-test('canonical text is equal for equal values, in whatever order their keys were put in, and different for others', () => {
+test('canonical text is equal for equal values, in any order of their keys, and different for others', () => {
   const shuffled = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shuffled);
     if (typeof value !== 'object' || value === null) return value;

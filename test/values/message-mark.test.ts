@@ -19,7 +19,7 @@ test('a mark is read as it was written, and its message is encoded as if it alwa
   expect(Object.isFrozen(message.providerOptions?.pawl)).toBe(true);
 });
 
-test('a mark takes at most 120 bytes beside the name of the model, whatever was counted (edges 9)', () => {
+test('a mark takes at most 120 bytes beside the name of the model, for any counts (edges 9)', () => {
   const hostile = Object.fromEntries(Object.keys(noUsage).map((name) => [name, 1e300]));
   const worst = [1e300, Number.MAX_SAFE_INTEGER, 0.1234567890123456].map((ms) => {
     const message = enterAnswer(enterMessage(answer()) as AssistantMessage, { model: '', usage: hostile as never, ms });

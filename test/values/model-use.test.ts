@@ -59,7 +59,7 @@ describe('what each model of a run used', () => {
     expect(modelUses({ iteration: 0, usage: noUsage })).toEqual([]);
   });
 
-  test(`whatever models take turns, all rows together are what the run used, and no more than ${MAX_RUN_MODELS + 1} are kept (studio 7)`, () => {
+  test(`in any order of models, all rows together are what the run used, and no more than ${MAX_RUN_MODELS + 1} are kept (studio 7)`, () => {
     const turn = fc.record({
       model: fc.nat(30).map((n) => `p/${n}`),
       input: fc.nat(1_000),

@@ -55,12 +55,12 @@ describe('a template (pipeline 2)', () => {
     expect(filled(template as string)).toBe(text),
   );
 
-  test('does not fill in what stands in a value: braces, names and patterns of a replacement stay as they are', () => {
+  test('does not fill in the text of a value: braces, names and patterns of a replacement stay as they are', () => {
     const told = { a: '{{.b}} {{.Query}} {{', b: 'secret', Query: "$& $1 $' $$" };
     expect(filled('{{.a}}|{{.Query}}', told)).toBe("{{.b}} {{.Query}} {{|$& $1 $' $$");
   });
 
-  test('knows names that objects have by nature when somebody gave them a value', () => {
+  test('knows names that each object inherits when a value is given for them', () => {
     const own = Object.fromEntries([
       ['constructor', 'c'],
       ['__proto__', 'p'],
@@ -68,7 +68,7 @@ describe('a template (pipeline 2)', () => {
     expect(filled('{{.constructor}} {{.__proto__}}', own)).toBe('c p');
   });
 
-  test('is text between placeholders, and values in their place, whatever they say', () => {
+  test('is text between placeholders, and values in their place, for any text in both', () => {
     const text = fc.string({ unit: 'binary' }).map((raw) => raw.replaceAll(/[{}]/g, ''));
     const name = fc.constantFrom('Query', 'survey', '_n1', 'unknown');
     const parts = fc.array(fc.record({ before: text, name }), { maxLength: 6 });

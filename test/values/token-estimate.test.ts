@@ -34,7 +34,7 @@ describe('estimateTokens', () => {
     expect(of([{ ...file, data: { type: 'text', text: '12345678' } }], 'user')).toBe(6);
   });
 
-  test('is a number for whatever stands in a transcript', () => {
+  test('is a number for any part of a transcript', () => {
     for (const part of [
       { type: 'custom', kind: 'x.y' },
       { type: 'text' },

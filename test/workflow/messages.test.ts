@@ -157,7 +157,7 @@ describe('a workflow and the one that it calls', () => {
   });
 
   describe.each(['live', 'stored'] as const)('and is cancelled, %s', (how) => {
-    test('sends what it had recorded before its end, and its parent hears it before its result (workflow 5)', async () => {
+    test('sends what it had recorded before its end, and its parent gets it before its result (workflow 5)', async () => {
       const inner = defineWorkflow({
         id: 'inner',
         machine: setup({ types: { events: {} as { type: 'say' } } }).createMachine({

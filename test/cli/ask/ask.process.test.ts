@@ -103,7 +103,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(readdirSync(join(cwd, '.pawl')).sort()).toEqual(['.gitignore', 'answers.json']);
   });
 
-  test('a process that is killed is continued as well, and its lock is in nobody’s way (fan-out 5)', async () => {
+  test('a process that is killed is continued as well, and its lock stops no other process (fan-out 5)', async () => {
     const cwd = project();
     const asking = new Pawl(['ask', 'Greet better.', ...askers], { cwd, env: held });
     await asking.says('quick: answered');
@@ -154,7 +154,7 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(stderr).toContain('the judge used 15 tokens, $0.002\n');
   });
 
-  test('the prompt - is what comes on stdin, whatever is in it (fan-out 8)', async () => {
+  test('the prompt - is what comes on stdin, with any content (fan-out 8)', async () => {
     const stdin = '--what\n\tdoes `this` mean?\n';
     const cwd = project();
     const { code, stdout } = await pawl(['ask', '-', ...askers, '-m', 'quick', '--json'], { cwd, stdin });

@@ -77,7 +77,7 @@ describe('the live board', () => {
     expect([await inFront(1), await inFront(1), await inFront(1), await inFront(-1)]).toEqual(['b', 'c', 'a', 'c']);
   });
 
-  test('adds a model that nobody has named', async () => {
+  test('adds a model that was not named', async () => {
     const { live, clock, frames } = board(['a']);
     live.update(viewOf('late'));
     await clock.advance(100);

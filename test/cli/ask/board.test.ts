@@ -100,7 +100,7 @@ describe('the board of several models (fan-out 8)', () => {
     expect(rest).toEqual(['  indented', 'x'.repeat(40), 'x'.repeat(10)]);
   });
 
-  test('keeps its columns below each other whatever the script, and cuts no character in two', () => {
+  test('keeps its columns below each other in any script, and cuts no character in two', () => {
     const texts = [
       '漢字かな交じり文'.repeat(12),
       'e\u0301te\u0301 '.repeat(30),
@@ -220,7 +220,7 @@ const anyState: fc.Arbitrary<BoardState> = fc.record({
 
 const isTorture = process.env.PAWL_TORTURE === '1';
 
-describe('whatever the models write, and however small the terminal', () => {
+describe('with any text of the models, and any size of the terminal', () => {
   test('no line of the board is wider than the terminal, none steers it, and all of them fit (fan-out 8)', {
     timeout: isTorture ? 300_000 : 20_000,
   }, () => {

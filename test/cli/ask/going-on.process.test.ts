@@ -153,7 +153,7 @@ describe.concurrent('continuing (fan-out 8)', { timeout: 180_000 }, () => {
     expect(nobody.stderr).toBe('pawl: gpt is not one of the models: editor, reader, quick\n');
   });
 
-  test('changes of a model that failed are not suggested, and whoever applies them hears that they may be half done (fan-out 7)', async () => {
+  test('changes of a model that failed are not suggested, and a warning says that they may be half done (fan-out 7)', async () => {
     const cwd = project();
     const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
     expect(asked.code).toBe(1);
@@ -167,7 +167,7 @@ describe.concurrent('continuing (fan-out 8)', { timeout: 180_000 }, () => {
     expect(applied.stderr).toBe(`${warning}undo them with: pawl ask rewind\n`);
   });
 
-  test('models that failed are asked again by --continue once the fan-out is over, and nobody else is (fan-out 1)', async () => {
+  test('models that failed are asked again by --continue once the fan-out is over, and no other model is (fan-out 1)', async () => {
     const cwd = project();
     const asked = await pawl(['ask', 'Greet better.', ...askers], { cwd, env: { FAIL: 'editor@2' } });
     const hint = `pawl: 1 model failed; pawl ask --continue --module ${agentFile('askers')} asks those that failed again\n`;

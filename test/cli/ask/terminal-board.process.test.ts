@@ -215,9 +215,7 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect(times(await session.history(), 'warning')).toBe(2);
   });
 
-  test('Ctrl-C that nobody handles ends the process by its signal, and the cursor is there again', async ({
-    expect,
-  }) => {
+  test('Ctrl-C without a handler ends the process by its signal, and the cursor is there again', async ({ expect }) => {
     const session = play({ columns: 80, rows: 24 }, 'deaf');
     await session.shows('thinking');
     expect(session.isCursorHidden).toBe(true);
@@ -227,7 +225,7 @@ describe.skipIf(!hasTerminal)('the board on a terminal (fan-out 8)', { concurren
     expect(session.isCursorHidden).toBe(false);
   });
 
-  test('a signal that nobody else listens to leaves the terminal as it was before the keys were followed', async ({
+  test('a signal without any other listener leaves the terminal as it was before the keys were followed', async ({
     expect,
   }) => {
     const command = ['sh', '-c', `"$0" "$1"; stty -a`, process.execPath, program];

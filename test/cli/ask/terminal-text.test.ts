@@ -39,7 +39,7 @@ describe('text as it is drawn', () => {
 
   test('is one line where one is asked for', () => expect(drawableLine(' a\n\n b\tc ')).toBe('a b c'));
 
-  test('holds nothing that steers a terminal, whatever it was made of', () => {
+  test('holds nothing that steers a terminal, for any text', () => {
     fc.assert(
       fc.property(anyCodeUnits, (text) => {
         const drawn = drawable(text);

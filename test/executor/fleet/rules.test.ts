@@ -44,7 +44,7 @@ describe('fairness', () => {
     expect(first.slice(4).sort()).toEqual(['a', 'b', 'free', 'noisy']);
   });
 
-  test('perKey bounds the live runs of a key in a process, whatever the others do; runs without a key are not bounded (engine 17)', async () => {
+  test('perKey bounds the live runs of a key in a process, for any runs of the others; runs without a key are not bounded (engine 17)', async () => {
     const { clock, store, process } = fleet();
     await leaveRuns(store, clock, [...ofTenant('noisy', 20), ...ofTenant('a', 3)], { fairBy: 'tenant' });
     await leaveRuns(store, clock, runIds(6, 'free'));

@@ -66,7 +66,7 @@ describe('the guard against repeated calls', () => {
     expect(result).toMatchObject({ status: 'error', error: { code: 'TOOL_LOOP' }, iterations: 3 });
   });
 
-  test('knows a call by its input, in whatever order the keys stand (executor 16)', async () => {
+  test('knows a call by its input, in any order of its keys (executor 16)', async () => {
     const inputs = [
       { a: 1, b: { c: 1, d: 2 } },
       { b: { d: 2, c: 1 }, a: 1 },
@@ -140,7 +140,7 @@ describe('the step limit', () => {
     expect(await second.run({ runId: 'r' })).toMatchObject({ error: { code: 'STEP_LIMIT' }, iterations: 3 });
   });
 
-  test('is 20 where nobody says otherwise: nothing is unlimited by default (executor 9)', async () => {
+  test('is 20 by default: nothing is unlimited (executor 9)', async () => {
     const model = speakingModel((turn) => ({ calls: [{ name: 'good', input: { turn } }] }));
     expect(await hostOf({ models: { fast: model }, tools }).run()).toMatchObject({
       error: { code: 'STEP_LIMIT' },

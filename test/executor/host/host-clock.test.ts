@@ -22,7 +22,7 @@ test('a time that Node’s timers cannot hold is a long one, whichever clock the
   expect(warned).toEqual([]);
 });
 
-test('timers that stand in for those of a clock that throws are taken back like any other (executor 9)', async () => {
+test('timers that replace those of a clock that throws are taken back like any other (executor 9)', async () => {
   const before = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const clock: Clock = {
     ...nodeClock,

@@ -37,7 +37,7 @@ describe('a line of the JSON logger', () => {
     });
   });
 
-  test('keeps its own three names, whatever the fields are called', () => {
+  test('keeps its own three names, for any names of the fields', () => {
     const line = logged('m', { time: 1, level: 'error', message: 'other', runId: 'r' });
     expect(line).toEqual({ time: '2026-11-22T00:00:00.000Z', level: 'warn', message: 'm', runId: 'r' });
   });
@@ -148,7 +148,7 @@ describe('a line of the JSON logger', () => {
 });
 
 describe('the JSON logger', () => {
-  test('writes to stderr where nobody says otherwise, and nothing to stdout', () => {
+  test('writes to stderr by default, and nothing to stdout', () => {
     const source = fileURLToPath(new URL('../../../src/executor/host/logger.ts', import.meta.url));
     const program = `import { jsonLogger } from ${JSON.stringify(source)}; jsonLogger().warn('100 %s', { a: 1 });`;
     const { stdout, stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {

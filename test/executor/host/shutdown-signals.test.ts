@@ -66,7 +66,7 @@ describe('executor.shutdownOnSignals (faults 21, 22, 23)', () => {
     expect(exits).toEqual([interrupted]);
   });
 
-  test('exits when drainMs is over, whatever continues: a call, or the host’s own end', async () => {
+  test('exits when drainMs is over, during any work: a call, or the host’s own end', async () => {
     const { exits, clock, warnings } = await hostThatListens({ drainMs: 1_000, onSignal: () => new Promise(() => {}) });
     tell();
     await clock.advance(999);

@@ -156,7 +156,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect(found.get('was-changed')).toMatchObject({ verdict: 'parked', code: 'DEFINITION_CHANGED' });
   });
 
-  test('tells what the record says, and of which calls nobody knows the outcome', async () => {
+  test('reports what the record says, and of which calls the outcome is unknown', async () => {
     const found = await examined(await storeOf(Object.values(left)));
     expect(found.get('mail')?.record).toEqual({
       agentId: 'worker',
@@ -194,7 +194,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect(report.resumed.map(({ runId }) => runId).toSorted()).toEqual(['pipeline', 'same']);
   });
 
-  test('a run that somebody works on is live, with its owner', async () => {
+  test('a run that a process works on is live, with its owner', async () => {
     const store = await storeOf([record('busy', underWay('once'))]);
     await store.claim('busy', 'elsewhere|1', 60_000);
     expect((await examined(store)).get('busy')).toMatchObject({
@@ -228,7 +228,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     ]);
   });
 
-  test('writes nothing and claims nothing, and has one record in hand at a time', async () => {
+  test('writes nothing and claims nothing, and holds one record at a time', async () => {
     const store = await storeOf(Object.values(left));
     const before = await store.listInterrupted();
     const used = new Set<string>();
@@ -287,7 +287,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect([...found.values()].map(({ verdict }) => verdict)).toEqual(['resumes', 'resumes']);
   });
 
-  test('leaves out a run that ends while it looks, and stops when it is told to', async () => {
+  test('leaves out a run that ends while it looks, and stops at an abort', async () => {
     const store = await storeOf([record('a'), record('b'), record('c')]);
     const controller = new AbortController();
     const seen: string[] = [];

@@ -76,7 +76,7 @@ test('a run that drains starts no call that only reads either', async () => {
   expect((await onlyRecord(store)).openStep?.calls.map(({ state }) => state)).toEqual(['done', 'planned']);
 });
 
-test('whenever a run is told to drain, it begins nothing after that, and no call with effects is cut, lost or made twice (finalize 9)', async () => {
+test('once a run has to drain, it begins nothing after that, and no call with effects is cut, lost or made twice (finalize 9)', async () => {
   const effect = fc.constantFrom('read' as const, 'idempotent' as const, 'once' as const);
   const call = fc.record({ effect, turns: fc.nat(8) });
   await fc.assert(
@@ -164,7 +164,7 @@ test('a process that is killed while it drains leaves what it had not begun as p
   expect(record.openStep?.calls.map(({ state }) => state)).toEqual(['done', 'started', 'planned']);
 });
 
-test('a tool that is cut off when a drain runs out is told of the shutdown at once, before the last save (finalize 9)', async () => {
+test('a tool that is cut off when a drain runs out gets the shutdown at once, before the last save (finalize 9)', async () => {
   const clock = testClock();
   const told: string[] = [];
   const saving = gate();

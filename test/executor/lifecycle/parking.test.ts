@@ -14,7 +14,7 @@ async function left(store = memoryStore()) {
 }
 
 describe('a parked run', () => {
-  test('is taken up by nobody, with the host’s reason, until it is unparked with all its attempts (recovery 2)', async () => {
+  test('is taken up by no process, with the host’s reason, until it is unparked with all its attempts (recovery 2)', async () => {
     const store = await left();
     const { executor, agent } = hostOf({ store });
     await executor.park('r', 'a person looks');
@@ -99,8 +99,8 @@ describe('a start that finds its run set aside', () => {
   });
 });
 
-describe('a run that was set aside because nobody knows the outcome of a `once` call', () => {
-  test('continues when it is unparked: its model is told, and the call is not made again (recovery 2, promise c)', async () => {
+describe('a run that was set aside because the outcome of a `once` call is unknown', () => {
+  test('continues when it is unparked: its model reads of it, and the call is not made again (recovery 2, promise c)', async () => {
     const store = memoryStore();
     let sent = 0;
     const tools = [

@@ -145,7 +145,7 @@ describe.each(places.filter(({ skip }) => !skip))('a record whose transcript is 
   });
 });
 
-test('a start by its id alone quarantines nothing: whoever has the wrong key must not', async () => {
+test('a start by its id alone quarantines nothing: a process with the wrong key must not', async () => {
   const place = places[0]?.make() as Place;
   await damaged(place);
   const store = place.open();

@@ -28,7 +28,7 @@ async function leftIn(store: CheckpointStore) {
   await host.executor.shutdown();
 }
 
-describe('a child whose parent cannot be read is no orphan: its record stays for the day on which somebody mends that (supervision 7)', () => {
+describe('a child whose parent cannot be read is no orphan: its record stays until a person mends that (supervision 7)', () => {
   test('in a store that leaves such a record out of its list, and asks once for the parent of several', async () => {
     const inner = memoryStore();
     await leftIn(inner);

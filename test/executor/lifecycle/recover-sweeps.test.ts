@@ -133,7 +133,7 @@ describe('overlapping sweeps of one executor', () => {
     await host.executor.shutdown();
   });
 
-  test('keep nothing of a run in hand: one that is left again is taken up again', async () => {
+  test('hold nothing of a run: one that is left again is taken up again', async () => {
     const store = await leftBehind(1);
     const record = await onlyRecord(store);
     const host = hostOf({ store, tools, script: replies(2) });
@@ -145,7 +145,7 @@ describe('overlapping sweeps of one executor', () => {
     }
   });
 
-  test('leave a run alone that somebody started while it waited for its place: nobody waits for its end', async () => {
+  test('leave a run alone that was started while it waited for its place: the sweep does not wait for its end', async () => {
     const host = hostOf({
       store: await leftBehind(2),
       tools,

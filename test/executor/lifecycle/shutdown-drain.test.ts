@@ -72,7 +72,7 @@ test('a call whose intent has not landed is not waited for: it never began', asy
   expect(calls).toBe(0);
 });
 
-test('a shutdown waits until a run whose outcome nobody took has let go of its claim, so that the next process has it at once', async () => {
+test('a shutdown waits until a run whose outcome was not taken has released its claim, so that the next process has it at once', async () => {
   const store = memoryStore();
   const releasing = gate();
   const checkpoints: OwningStore = {

@@ -72,7 +72,7 @@ describe('the life of a run', () => {
       { numRuns: 1_000, seed },
     );
 
-  test('changes only as its chart says, whatever happens in whatever order', async () => {
+  test('changes only as its chart says, in any order of events', async () => {
     await walks((life, before) => {
       expect(life.phase === before || mayFollow(before, life.phase), `${before} -> ${life.phase}`).toBe(true);
     });
@@ -110,7 +110,7 @@ describe('the life of a run', () => {
     expect([worked.isResting, worked.hasLeft]).toEqual([false, true]);
   });
 
-  test('that is taken over while it leaves is lost, whatever the store answers', async () => {
+  test('that is taken over while it leaves is lost, for any answer of the store', async () => {
     const life = new RunLife();
     life.beginWork();
     const asking = Promise.withResolvers<boolean>();

@@ -85,7 +85,7 @@ describe('a start with the id of a run of another agent', () => {
   const other = defineAgent({ id: 'other', instructions: 'x' });
   const asked = (host: ReturnType<typeof hostOf>) => host.executor.start(other, request);
 
-  test('is refused, live, stored or ended, and is told nothing of that run', async () => {
+  test('is refused, live, stored or ended, and gets nothing of that run', async () => {
     const { host, store } = await stepTaken();
     const ended = memoryStore();
     await hostOf({ script: [reply('secret')], store: ended }).run(request);
@@ -99,7 +99,7 @@ describe('a start with the id of a run of another agent', () => {
 });
 
 describe('a repeated request', () => {
-  test('meets the run whatever order its inputs were built in, and whoever its parentRunId names', async () => {
+  test('meets the run for any order of its inputs, and any parentRunId', async () => {
     const host = hostOf({ script: [hang()], store: memoryStore() });
     const first = await host.start({ runId: 'r', inputs: { a: 1, b: { c: 2, d: 3 } } });
     const second = await host.start({ runId: 'r', inputs: { b: { d: 3, c: 2 }, a: 1 }, parentRunId: 'whose' });
@@ -128,7 +128,7 @@ describe('two starts of one id that race', () => {
     expect(second.error?.code).toBe('RUN_ID_CONFLICT');
   });
 
-  test('a stranger that comes first to a stored run keeps nobody from repeating its request', async () => {
+  test('a stranger that comes first to a stored run does not stop a repeated request', async () => {
     const store = await afterCrash((await stepTaken()).store);
     const host = hostOf({ script: [reply('paid')], tools, store });
     const [stranger, owner] = await Promise.all([host.start({ ...request, callerId: 'eve' }), host.start(request)]);

@@ -60,7 +60,7 @@ test('a look that began before a command was acknowledged, and ends after it, do
   expect(obeyed).toEqual(['a']);
 });
 
-test('a run that has ended while a look was under way is handed nothing of it: nobody keeps it any more', async () => {
+test('a run that has ended while a look was under way is handed nothing of it: no process keeps it any more', async () => {
   const slow = gate();
   const after = ({ method }: { method: string }) => (method === 'inbox' ? slow.pass() : undefined);
   const { inbox, obeyed, send, end } = await scene({ hooks: { after } });
@@ -149,7 +149,7 @@ test('a cancel from another process ends its run although as many messages as ma
   expect((await run.result).status).toBe('cancelled');
 });
 
-test('a run hears what it is told although more commands than one answer holds wait for other runs of its process (supervision 9)', async () => {
+test('a run gets its commands although more than one answer holds wait for other runs of its process (supervision 9)', async () => {
   const store = memoryStore();
   const clock = testClock();
   const inbox = new CommandInbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });

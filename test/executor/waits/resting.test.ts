@@ -223,7 +223,7 @@ describe('while the store is asked to take the run', () => {
     expect(desk.paid).toEqual([700]);
   });
 
-  test('nothing is written after the store took it, whatever is sent to its actor meanwhile (waiting 16)', async () => {
+  test('nothing is written after the store took it, for any event to its actor meanwhile (waiting 16)', async () => {
     const desk = await leaving();
     const before = desk.noted.calls.length;
     desk.run.actor.send({

@@ -64,7 +64,7 @@ describe('A page that lost its connection', () => {
     await fc.assert(property, { numRuns: STORIES, seed });
   });
 
-  test(`keeps the answers to its open questions, whatever has happened since, in ${STORIES} random runs (seed ${seed}) (web 31, 35)`, async () => {
+  test(`keeps the answers to its open questions, after any events since, in ${STORIES} random runs (seed ${seed}) (web 31, 35)`, async () => {
     const property = fc.asyncProperty(randomStory, fc.nat(), fc.nat(), async ({ live }, at, more) => {
       const questions = live.flatMap(({ type }, i) => (type === 'wait.opened' ? i : []));
       fc.pre(questions.length > 0);

@@ -53,7 +53,7 @@ describe('GET /threads/:threadId/messages?format=ui', () => {
     await validateUIMessages({ messages: items });
   });
 
-  test('ends a page behind a whole answer, whatever its limit (web 17)', async () => {
+  test('ends a page behind a whole answer, with any limit (web 17)', async () => {
     const host = webHost({
       tools: [toolOf('look')],
       script: [callTool('look', {}), callTool('look', { n: 2 }), reply('One.'), reply('Two.'), reply('Three.')],

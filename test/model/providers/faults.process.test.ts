@@ -125,7 +125,7 @@ describe.each(providers)('a real server that fails, with the provider package fo
     expect([failure, retries]).toEqual([{ kind: 'blocked' }, []]);
   });
 
-  test('nobody listens: asked again, and then final (executor 8)', async () => {
+  test('no server listens: asked again, and then final (executor 8)', async () => {
     const server = await serve(whole);
     await server[Symbol.asyncDispose]();
     const { error, retries, failure } = await ask(server.model);

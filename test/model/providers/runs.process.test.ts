@@ -71,7 +71,7 @@ describe.each(providers)('a run over HTTP, with the provider package for %s', (p
   });
 
   test.for(['{"id": "7', '{"id": tru', 'not json', '[1,', '{"id":"7"}}', '"7"'])(
-    'the malformed arguments %j never reach the tool; the model is told (executor 7, 15)',
+    'the malformed arguments %j never reach the tool; the model gets an error (executor 7, 15)',
     async (args) => {
       server
         .on({ hasToolResult: false }, { toolCalls: [{ name: 'lookup', arguments: args }] })

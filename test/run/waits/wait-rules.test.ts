@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { isAtRest } from '../../../src/run/waits/model-waits.ts';
 
-test('whether a run rests that waits in 3,000 calls is told by a few looks at its calls, not one for each wait (studio 27)', () => {
+test('a few looks at the calls of a run with 3,000 waiting calls say whether it rests, not one for each wait (studio 27)', () => {
   const ids = Array.from({ length: 3_000 }, (_, i) => `c${i}`);
   const calls = ids.map((callId) => ({ callId, name: 'ask', input: {}, effect: 'once', state: 'waiting', attempt: 0 }));
   let looks = 0;

@@ -166,7 +166,7 @@ describe('pieces of a record (recovery 4)', () => {
     for (const stored of [head, `${head}\u001ax.1\u001a`]) expect(texts.whole(stored, 'head', pieces)).toBe('{"a":7}');
   });
 
-  test('any course of steps is put together as it was, whatever its texts are', () => {
+  test('any course of steps is put together as it was, with any texts', () => {
     const piece = fc.constantFrom('a', '","', '{"type":"text"}', '\\', '"', '\u001a', '\ud800', '[1,2]', '}],');
     const text = fc
       .tuple(fc.array(piece, { maxLength: 4 }), fc.constantFrom(1, 60))

@@ -59,7 +59,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     await inTheEnd(() => store.save(sampleRecord('run'))).toBe(undefined);
   });
 
-  test('a pool that is exhausted: calls are refused within their time, and leave nobody waiting (recovery 6)', async () => {
+  test('a pool that is exhausted: calls are refused within their time, and no call waits any more (recovery 6)', async () => {
     const pool = server.pool({ max: 1 });
     const schema = server.freshSchema();
     await postgresStore({ pool, schema }).save(sampleRecord('run'));

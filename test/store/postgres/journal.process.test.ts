@@ -43,7 +43,7 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     for (const table of ['journal', 'passing']) await server.sql(`DROP TRIGGER note ON "${schema}".${table}`);
   });
 
-  test('the reads of one turn are one statement for 64 runs, whoever asks (web 7)', async () => {
+  test('the reads of one turn are one statement for 64 runs, for any callers (web 7)', async () => {
     const pool = new TroubledPool(server.pool());
     const { statements } = pool;
     await using store = postgresStore({ pool, schema });

@@ -128,7 +128,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
   });
 
   test(
-    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4, waiting 16, 18, engine 16)`,
+    `get what two on one memory store would get (seed ${seed}) (checkpoint 8, 14, recovery 3, 4, waiting 16, 18, engine 16)`,
     limit,
     async () => {
       await fc.assert(

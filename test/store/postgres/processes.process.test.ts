@@ -31,7 +31,7 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
     await Promise.all(children.map((child) => child.exited));
   });
 
-  test('that write to the same runs at once: each record is one that somebody wrote, as a whole (checkpoint 14)', async () => {
+  test('that write to the same runs at once: each record is a whole one that one of them wrote (checkpoint 14)', async () => {
     const { schema, store } = open();
     await store.load('run');
     const children = Array.from({ length: 2 }, () => start('quarrel', schema));
@@ -80,7 +80,7 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
     },
   );
 
-  test('a process killed at any moment has lost no step that it was told is stored (recovery 5)', async () => {
+  test('a process killed at any moment has lost no step that the store confirmed (recovery 5)', async () => {
     for (const steps of [1, 13]) {
       const { schema, store } = open();
       const child = start('append', schema);

@@ -247,7 +247,7 @@ describe.skipIf(whyNoPostgres || process.env.PAWL_TEST_POSTGRES_URL)('a role wit
     expect(await store.listInterrupted()).toEqual([]);
   });
 
-  test('that may not even make the schema is told what it lacks (recovery 6)', async () => {
+  test('that may not even make the schema reads what it lacks (recovery 6)', async () => {
     const schema = server.freshSchema();
     await using store = postgresStore({ pool: await poolOf('nobody', 'nothing', schema), schema });
     const started = performance.now();

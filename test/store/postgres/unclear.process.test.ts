@@ -93,7 +93,7 @@ describe.skipIf(whyNoPostgres)('a write whose answer gets lost (faults 40, recov
   );
 
   test.for(['a save of a whole record', 'an append', 'a renewal', 'keeping an outcome'])(
-    'a statement that comes late, after the run went on, changes nothing: %s',
+    'a statement that comes late, after the run continued, changes nothing: %s',
     async (name) => {
       const { store, claim } = await begun();
       pool.fate = (text) => (writing.test(text) ? 'unsent' : 'fine');

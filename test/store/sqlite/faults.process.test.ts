@@ -38,7 +38,7 @@ describe('a file that cannot be opened (recovery 6, faults 36)', () => {
     await expect(store.load('run')).rejects.toMatchObject(unavailable);
   });
 
-  test('a link to the store’s file is as good as the file', async () => {
+  test('a link to the store’s file works like the file', async () => {
     const path = freshPath();
     const target = join(dirname(path), 'elsewhere.db');
     symlinkSync(target, path);

@@ -145,7 +145,7 @@ describe('several processes on one file', () => {
     expect(sql(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   });
 
-  test('a process killed at any moment has lost no step that it was told is stored', async () => {
+  test('a process killed at any moment has lost no step that the store confirmed', async () => {
     for (const steps of [1, 2, 3, 5, 8, 13, 21]) {
       const path = freshPath();
       const child = startChild({ role: 'append', path });

@@ -82,7 +82,7 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
     expect(isAsideAsAsked(record, { onUnknownOutcome })).toBe(isAsked);
   });
 
-  test('a run that is set aside is left alone, told to nobody, and listed', () => {
+  test('a run that is set aside is left alone, not delivered, and listed', () => {
     const settings = { onUnknownOutcome: 'park' } as const;
     const found = (ledger: EffectLedger, listed: readonly { runId: string }[]) => {
       checkAside(ledger, settings, listed);

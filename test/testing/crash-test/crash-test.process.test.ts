@@ -159,7 +159,7 @@ describe('crashTest (recovery 10)', () => {
     expect(report.undisturbed.output).toBe('Done.');
   });
 
-  test('a budget outlives each process, and each turn stands in its books once', async () => {
+  test('a budget outlives each process, and each turn is in its books once', async () => {
     const budget = notingBudget();
     const script = [callTool('look'), reply('done')];
     const options = { agent: till, prompt: 'Go.', model: () => scriptedModel(script), ...few };
@@ -209,7 +209,7 @@ describe('crashTest is bounded', () => {
     expect(report.runs).toBeLessThan(report.boundaries);
   });
 
-  test('a limit leaves boundaries out, evenly, and the progress is told', async () => {
+  test('a limit leaves boundaries out, evenly, and the progress is reported', async () => {
     const told: number[] = [];
     const report = await charging(shared(memoryStore()), {
       ...{ limit: 5, doubleCrashes: 3 },

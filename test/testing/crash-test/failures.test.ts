@@ -48,7 +48,7 @@ describe('crashTest of tools that are called again', () => {
     expect((await crashTest(optionsFor(inserting(true)))).violations).toEqual([]);
   });
 
-  test('it is found beside a once call that took effect and nobody heard of', async () => {
+  test('it is found beside a once call that took effect without a known outcome', async () => {
     const tools = [inserting(false), toolOf('pay', 'once')];
     const calls = tools.map(({ name }) => ({ name, input: {} }));
     const report = await crashTest({
@@ -194,7 +194,7 @@ describe('a call that succeeded without a crash and failed after one', () => {
     expect(judged(ledger)).toHaveLength(1);
   });
 
-  test('is none when nobody knows what came of it', () => {
+  test('is none when its outcome is unknown', () => {
     const ledger = ledgerOf({ failure: 'down', effect: 'once' });
     ledger.unknown.add('c1');
     ledger.onSucceeded({ runId: 'r', callId: 'c1' });

@@ -81,7 +81,7 @@ describe('the judge of a crash test', () => {
     expect(broken({ lives: [[0]], outcome: { output: 'other' } })).toEqual([expect.stringContaining('was lost')]);
   });
 
-  test('b: turns were counted twice, or calls made that nobody asked for', () => {
+  test('b: turns were counted twice, or calls made that no model asked for', () => {
     expect(broken({ outcome: { iterations: 3 } })).toEqual([expect.stringContaining('b: the result differs')]);
     expect(broken({ lives: [[0, 1, 2]] })).toEqual([
       expect.stringContaining('b: call c2 of tool tool does not exist in'),

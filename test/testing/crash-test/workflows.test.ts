@@ -279,7 +279,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
     );
   });
 
-  test('ends after `lifeMs` where a workflow loops for ever, and names its state: a', async () => {
+  test('ends after `lifeMs` where a workflow has an endless loop, and names its state: a', async () => {
     const machine = setup({ actors: { note: step(toolOf('note', 'read')) } }).createMachine({
       initial: 'a',
       states: {

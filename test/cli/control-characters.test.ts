@@ -45,7 +45,7 @@ describe('text of others that is printed', () => {
     ['a\n::error::b', 'a ::error::b'],
     ['\n::error::b', ': :error::b'],
     ['a\u001b]0;x\u0007\r\n\u202eb \u2028 c', 'a b c'],
-  ] as const)('is one line where it stands in a line: %j becomes %j', ([text, shown]) =>
+  ] as const)('is one line where it is part of a line: %j becomes %j', ([text, shown]) =>
     expect(oneLine(text)).toBe(shown),
   );
 

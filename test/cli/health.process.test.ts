@@ -115,7 +115,7 @@ describe('a store that does not answer', () => {
     [{ code: '3D000', severity: 'FATAL' }, false],
     [{ code: 'EACCES', errno: -13 }, false],
     [new Error('no such thing'), false],
-  ] as const)('is told from one that is set up wrongly: %o: %s (operations 23, 24)', ([cause, away]) => {
+  ] as const)('is distinguished from one that is set up wrongly: %o: %s (operations 23, 24)', ([cause, away]) => {
     expect(isAway(new StoreUnavailableError('the store', { cause }))).toBe(away);
   });
 });

@@ -314,7 +314,7 @@ describe('redact (recovery 11)', () => {
       }) as never,
     ],
   ] as const satisfies readonly (readonly [string, () => string])[])(
-    'one that %s gives no text away: a mark stands for it, and the run goes on',
+    'one that %s gives no text away: a mark replaces it, and the run continues',
     async ([, broken]) => {
       const inner = watchedStore();
       const host = hostOf({ script: scripted(), tools: [echo], store: inner, redact: broken });

@@ -70,7 +70,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
   test.for([
     ['another key', encrypt({ keys: second, current: 'second' }), 'the key first,'],
     ['no codec', undefined, 'give the store the codec'],
-  ] as const)('are not touched by a process with %s, and go on in one that has the key', async ([, codec, says]) => {
+  ] as const)('are not touched by a process with %s, and continue in one that has the key', async ([, codec, says]) => {
     const path = await leftWith(kind, codecOf());
     const stranger = kind.open(path, codec);
     const mismatch = { code: 'KEY_MISMATCH', message: expect.stringContaining(says) };

@@ -7,10 +7,13 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const filesOf = (pattern: string) => globSync(pattern, { cwd: root }).map((path) => path.replaceAll('\\', '/'));
 const read = (path: string) => readFileSync(`${root}/${path}`, 'utf8');
 
-/** The text that stands first in `test(…)`, `test.for(…)(…)` and `describe(…)`, one a line. */
+/** The text that comes first in `test(…)` and `describe(…)`, and behind the rows of `test.for([…])(…)`. */
 function titlesOf(source: string): string[] {
-  const first = /\b(?:test|describe)(?:\.\w+)*(?:\([^\n]*?\))?\(\s*(?:\w+\()?(?:'((?:\\.|[^'\\\n])*)'|`([^`]*)`)/g;
-  return [...source.matchAll(first)].map(([, quoted, template]) => quoted ?? template ?? '');
+  const call =
+    /(?:\b(?:test|describe)(?:\.\w+)*(?:\([^\n]*?\))?|^ *[\])}]*(?: as const[^\n]*?)?\))\(\s*(?:\w+\((?:'\w+', )?)*/;
+  const title = /(?:'((?:\\.|[^'\\\n])*)'|"((?:\\.|[^"\\\n])*)"|`([^`]*)`)/;
+  const found = source.matchAll(new RegExp(`${call.source}${title.source}`, 'gm'));
+  return [...found].map(([, single, double, template]) => single ?? double ?? template ?? '');
 }
 
 test('titles of decisions are plain English', () => {

@@ -188,7 +188,7 @@ describe('a snapshot that was taken before the first record was stored', () => {
     ['outcomes are not kept', 0, false],
     ['the store keeps no outcomes', DAY_MS, true],
   ] as const)(
-    'begins nothing anew where %s: RUN_NOT_FOUND, and the `once` call stays the only one (promise c)',
+    'begins nothing again where %s: RUN_NOT_FOUND, and the `once` call stays the only one (promise c)',
     async ([, outcomes, isPlain]) => {
       const { clock, snapshot, options, end, state } = await persistedAtOnce(outcomes, isPlain);
       await end();

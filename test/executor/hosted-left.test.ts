@@ -194,7 +194,7 @@ describe.each(ways)("a run of a host's machine, by %s,", (way) => {
     ['unparked', 'ok end'],
     ['cancelled', 'cancelled'],
   ])(
-    'that is parked stays active with the tag `parked` until another process has %s it, and hears that within dueMs (edges 14)',
+    'that is parked stays active with the tag `parked` until another process has %s it, and gets that within dueMs (edges 14)',
     async ([how, end]) => {
       const { clock, store, options, snapshot } = await leftBy(way);
       const other = hostOf(options).executor;

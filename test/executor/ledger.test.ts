@@ -172,7 +172,7 @@ describe('after a crash in the middle of a step', () => {
     expect(results).toMatchObject([{ output: { value: unknown } }, { output: { value: 'a again' } }]);
   });
 
-  test("the effect that counts is the one in the ledger, whatever today's tool says (executor 14)", async () => {
+  test('the effect that counts is the one in the ledger, not that of today’s tool (executor 14)', async () => {
     const left = await crashIn(
       calls('send'),
       [toolOf('send', 'once', hangs)],

@@ -173,7 +173,7 @@ describe('a run that continues without a record, although its first save may hav
   test.for([
     ['at once', () => false],
     ['before its host is told', (nth: number) => nth === 1],
-  ] as const)('ends well when the delete that nobody heard of has landed %s', async ([, isRefused]) => {
+  ] as const)('ends well when the unconfirmed delete has landed %s', async ([, isRefused]) => {
     const inner = memoryStore();
     const told: string[] = [];
     let deletes = 0;

@@ -18,7 +18,7 @@ describe('an optional phase (pipeline 4)', () => {
     ['its model fails for good after a step', [callTool('look'), down]],
     ['all its tool calls fail', brokenSteps],
     ['it makes one call over and over', repeated],
-  ] as const)('is replaced by its fallback when %s, and the pipeline goes on', async ([, entries]) => {
+  ] as const)('is replaced by its fallback when %s, and the pipeline continues', async ([, entries]) => {
     const tools = [toolOf('look'), broken];
     const { run, model } = hostOf({ agent: { phases: optional }, tools, script: [...entries, reply('told')] });
     const result = await run();

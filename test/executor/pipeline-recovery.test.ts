@@ -141,7 +141,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin again, and has 
   test.for([
     ['right after that step', 5],
     ['a step later', 6],
-  ] as const)('goes on at its step all the same, with one warning: %s', async ([, calls]) => {
+  ] as const)('continues at its step all the same, with one warning: %s', async ([, calls]) => {
     const left = await dieAt(calls, ({ iteration }) => iteration === calls - 1);
     expect((await onlyRecord(left)).openPhase).toEqual({
       index: 1,

@@ -102,7 +102,7 @@ describe('an answer that does not fit', () => {
     ['is no JSON', 'Sure! The number is 1.', /it is not JSON/],
     ['lacks a field', '{}', /"n"|\bn\b/],
     ['has prose around it', 'Here: ```json\n{"n":1}\n```', /it is not JSON/],
-  ] as const)('is told so when it %s', async ([, answer, problem]) => {
+  ] as const)('is asked to repair it when it %s', async ([, answer, problem]) => {
     const { result, model } = await run([answer, good]);
     expect(result.status).toBe('ok');
     expect(JSON.stringify(model.calls[1]?.messages.at(-1))).toMatch(problem);

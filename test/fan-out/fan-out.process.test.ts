@@ -172,7 +172,7 @@ describe('a file that cannot be had', () => {
   test.for([
     ['CHECKPOINT_CORRUPT', '{'],
     ['CHECKPOINT_TOO_NEW', '{"version":9}'],
-  ])('%s rejects the call, nobody is asked, and the file stays (fan-out 3)', async ([code, text = '']) => {
+  ])('%s rejects the call, no model is asked, and the file stays (fan-out 3)', async ([code, text = '']) => {
     const path = freshPath();
     writeFileSync(path, text);
     const call = asked({ models: { a: [reply('x')] }, path });

@@ -122,7 +122,7 @@ describe('a function as a judge', () => {
   test.for<readonly [what: string, scripts: object]>([
     ['only one has answered', { a: [reply('of a')], b: [fail(failure)] }],
     ['none has', { a: [fail(failure)], b: [fail(failure)] }],
-  ])('nobody is asked when %s (fan-out 1)', async ([, scripts]) => {
+  ])('no judge is asked when %s (fan-out 1)', async ([, scripts]) => {
     let calls = 0;
     const judge = () => {
       calls += 1;

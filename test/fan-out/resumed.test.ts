@@ -31,15 +31,18 @@ describe('a fan-out that continues', () => {
       (file) => writeFileSync(file, readFileSync(file, 'latin1').replaceAll('"iteration"', '"iteratiom"'), 'latin1'),
     ],
     ['empty', (file) => truncateSync(file)],
-  ])('a model whose record is %s begins anew, and whoever has answered is not asked (fan-out 5)', async ([, harm]) => {
-    const { path, call } = await left([reply('all of a')]);
-    harm(recordsOf(path));
-    const { responses } = await call.start();
-    expect(responses).toMatchObject([{ text: 'all of a', steps: 1, stopReason: 'answered' }, { text: 'of b' }]);
-    // The turn that is lost is paid for all the same.
-    expect(responses[0]).toMatchObject({ inputTokens: 20, outputTokens: 10, costUsd: 0.12, toolCalls: {} });
-    expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
-  });
+  ])(
+    'a model whose record is %s begins again, and one that has answered is not asked (fan-out 5)',
+    async ([, harm]) => {
+      const { path, call } = await left([reply('all of a')]);
+      harm(recordsOf(path));
+      const { responses } = await call.start();
+      expect(responses).toMatchObject([{ text: 'all of a', steps: 1, stopReason: 'answered' }, { text: 'of b' }]);
+      // The turn that is lost is paid for all the same.
+      expect(responses[0]).toMatchObject({ inputTokens: 20, outputTokens: 10, costUsd: 0.12, toolCalls: {} });
+      expect([call.calls(), around(path)]).toEqual([[3, 1], ['.pawl']]);
+    },
+  );
 
   test('a model without a record begins again (fan-out 5)', async () => {
     const { path, call } = await left();
@@ -53,7 +56,7 @@ describe('a fan-out that continues', () => {
     ['fewer tools', { tools: [] }],
     ['other instructions', { instructions: 'Be brief.' }],
     ['more turns', { maxSteps: 30 }],
-  ])('a call with %s goes on all the same (fan-out 5)', async ([, more]) => {
+  ])('a call with %s continues all the same (fan-out 5)', async ([, more]) => {
     const { path, call } = await left();
     const { responses, interrupted } = await call.start(more);
     expect(responses).toMatchObject([{ text: 'all of a', steps: 2, stopReason: 'answered' }, { text: 'of b' }]);

@@ -184,7 +184,7 @@ describe('what is in the file', () => {
     ['CHECKPOINT_CORRUPT', ''],
     ['CHECKPOINT_TOO_NEW', '{"version":2}'],
   ])(
-    'a file that is refused as %s stays as it is, byte for byte, and nobody holds it (fan-out 3)',
+    'a file that is refused as %s stays as it is, byte for byte, and has no lock (fan-out 3)',
     async ([code, text = '']) => {
       const path = freshPath();
       writeFileSync(path, text);

@@ -172,7 +172,7 @@ describe('the verdict on a stored run', () => {
           { fact, verdict, below: rows.slice(i + 1).filter(([, other]) => !isOrphanThatWaits(fact, other)) },
         ] as const,
     ),
-  )('%s, whatever the rows below it say', (_, { fact, verdict, below }) => {
+  )('%s, for any of the rows below it', (_, { fact, verdict, below }) => {
     for (const [, other] of below) expect(verdictOfRun(together(fact, other))).toEqual(verdict);
     // The facts of a start are one fact: of two, the first counts.
     expect(verdictOfRun(together(fact, ...below.map(([, other]) => other)))).toEqual(verdict);

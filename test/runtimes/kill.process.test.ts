@@ -55,7 +55,7 @@ describe.skipIf(others.every((runtime) => whyNoRuntime(runtime)))('a run whose p
   });
 
   test.skipIf(others.some((runtime) => whyNoRuntime(runtime)))(
-    inRuntime('Bun', inRuntime('Deno', 'a run that began in Node and went on in Bun ends in Deno (engine 35)')),
+    inRuntime('Bun', inRuntime('Deno', 'a run that began in Node and continued in Bun ends in Deno (engine 35)')),
     { timeout: 180_000 },
     async () => {
       const runtimes = ['Node', 'Bun'] as const;

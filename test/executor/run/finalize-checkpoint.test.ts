@@ -18,7 +18,7 @@ describe('finalizeCheckpoint', () => {
     expect(await finalizeCheckpoint(null, error, cause)).toBe(outcome);
   });
 
-  test("rejects with the checkpointer's error, for whoever called to say (finalize 5)", async () => {
+  test('rejects with the checkpointer’s error, for the caller to report (finalize 5)', async () => {
     const broken = { ...recordingCheckpointer(), complete: () => Promise.reject(new Error('read-only')) };
     await expect(finalizeCheckpoint(broken, undefined, undefined)).rejects.toThrow('read-only');
   });

@@ -26,7 +26,7 @@ describe('a semaphore', () => {
   given.prop([
     fc.array(fc.record({ size: fc.integer({ min: 1, max: 4 }), isAborted: fc.boolean() }), { maxLength: 30 }),
   ])(
-    'has never more in it than whoever came in last had said, gives those up who are aborted, and ends empty',
+    'has never more in it than the last that came in had said, gives those up who are aborted, and ends empty',
     async (guests) => {
       const semaphore = new Semaphore();
       let inside = 0;

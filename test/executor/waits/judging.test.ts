@@ -66,7 +66,7 @@ test.for<[string, unknown, unknown, string]>([
   expect(await judged(needsApproval, policy)).toBe(how);
 });
 
-test("the policy gets the call with the tool's verdict, and a reason to run stands in the record (waiting 1)", async () => {
+test('the policy gets the call with the tool’s verdict, and a reason to run is in the record (waiting 1)', async () => {
   const calls: unknown[] = [];
   const policy: Policy = (call) => {
     calls.push(call);

@@ -190,7 +190,7 @@ describe.each(providers)(
         'gap',
       ],
       ['in the middle of a text, but for one byte a minute', drip(half), 'gap'],
-    ] as const)('%s: MODEL_STALLED in time, after retries, and the connection is let go', async ([, answer, limit]) => {
+    ] as const)('%s: MODEL_STALLED in time, after retries, and the connection is closed', async ([, answer, limit]) => {
       await using server = await serveProvider(provider, [answer as Answer]);
       const { error, retries, failure } = await ask(server.model, limits[limit]);
       const name = limit === 'first' ? '120000 ms (firstChunkMs)' : '60000 ms (chunkGapMs)';

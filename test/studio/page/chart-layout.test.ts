@@ -190,7 +190,7 @@ describe.each(each)('the chart of a run with $phases phases (studio 30)', ({ pha
   });
 });
 
-it('draws at most 200 phases, whatever number an event of a hostile store has (studio 27)', () => {
+it('draws at most 200 phases, for any number in an event of a hostile store (studio 27)', () => {
   expect(stagesOf(3)).toEqual(['phase(0)', 'phase(1)', 'phase(2)']);
   for (const many of [201, 100_000_000, 1e308]) expect(stagesOf(many)).toHaveLength(200);
 });

@@ -99,6 +99,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
       if (metrics?.isMeasuring && made && call.kind === 'model')
         metrics.askState(call, made).catch((error) => warn('callback.threw', { what: 'tracing', error }));
     },
+    isIdle: () => !(traces?.isTracing || metrics?.isMeasuring),
     watch(executor) {
       warn = executor.warn;
       metrics?.watch(executor);

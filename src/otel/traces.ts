@@ -63,6 +63,11 @@ export class Traces {
     this.#shared = { parents: this.#parents, options, start: this.#start.bind(this) };
   }
 
+  /** Whether a provider is there. */
+  get isTracing(): boolean {
+    return this.#provider !== undefined || this.#tracer() !== undefined;
+  }
+
   /** Returns the text that the record of a run keeps; undefined while no provider is there. */
   begin({ runId, birth, agentName, parent }: TracedRun): string | undefined {
     const tracer = this.#tracer();

@@ -1,6 +1,7 @@
 import { callRows } from './calls.ts';
 import { coldRows } from './cold.ts';
 import { fleetRows } from './fleet.ts';
+import { historyRows } from './history.ts';
 import { labRows } from './lab.ts';
 import { limitRows } from './limits.ts';
 import { listRows } from './lists.ts';
@@ -42,6 +43,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'lab', title: 'Retry, fork, replay', isCore: false, measure: labRows },
   { name: 'schedules', title: 'Schedules', isCore: false, measure: scheduleRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
+  { name: 'history', title: 'Runs that ended', isCore: false, measure: historyRows },
   { name: 'tracing', title: 'Traces', isCore: false, measure: tracingRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },
   { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },

@@ -65,6 +65,25 @@ describe('a run that a person parks', () => {
     expect(faultsOf(collected)).toEqual([]);
   });
 
+  test('is in its trace after its next start, where no provider listened when it was parked (otel 1, 4)', async () => {
+    const collected = collecting();
+    const life = { isDead: false };
+    const store = await diedPaying(collected.process({}, life), life);
+    const asked: string[] = [];
+    const noted = (what: string) => () => void asked.push(what);
+    const idle = { begin: () => undefined, enter: noted('enter'), event: noted('event'), isIdle: () => true };
+    const parking = { tools, store, onUnknownOutcome: 'park', tracing: idle } as const;
+    const { executor, run } = hostOf(parking);
+    await executor.park('a', 'look at the bill');
+    await executor.unpark('a');
+    await run({ runId: 'a' });
+    // Its calls are made all the same.
+    await hostOf({ tools, script: [callTool('look'), reply('end')], tracing: idle }).run();
+    expect(asked).toEqual([]);
+    await hostOf({ tools, store, tracing: collected.process() }).run({ runId: 'a' });
+    expect(faultsOf(collected)).toEqual([]);
+  });
+
   test('still counts its call of unknown outcome once, by the process that parks it for that later (otel 14)', async () => {
     const life = { isDead: false };
     const store = await diedPaying(collecting().process({}, life), life);

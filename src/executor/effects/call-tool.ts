@@ -43,7 +43,8 @@ export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promis
     const environment = environmentOf(run, input, (output) => done(output, true));
     const call = () => runTool(toolbox?.tools.get(name), input.call, environment);
     const { tracing } = services.config;
-    const traced = tracing && ({ kind: 'tool', run: run.observed, step, callId, name, effect } as const);
+    const traced =
+      tracing && !tracing.isIdle() && ({ kind: 'tool', run: run.observed, step, callId, name, effect } as const);
     const result = await (traced ? tracing.enter(traced, call) : call());
     if (result.type === 'wait') {
       const { request } = result;

@@ -23,7 +23,7 @@ import { guardedClock } from './guarded-clock.ts';
 import { type Journaling, journalDefaults, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
-import { type Observer, observersOf, type RunObserver, runLines } from './observers.ts';
+import { type Observer, observersOf, runLines } from './observers.ts';
 import type { ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedLogger } from './redaction.ts';
 import { type GuardedTracing, guardedTracing } from './tracing.ts';
@@ -118,6 +118,7 @@ export function configOf(options: ExecutorOptions): Config {
   const journal = journalFor(options, store, warn);
   const auditMs = auditMsOf(options, store, warn);
   if (readProperty(options.ports?.budget, 'isLocal') === true && store && isShared(store)) warn('budget.local');
+  const tracing = guardedTracing(options.tracing, warn);
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models ?? {},
@@ -161,19 +162,29 @@ export function configOf(options: ExecutorOptions): Config {
     lines,
     warn,
     layers: layersOf(options.middleware),
-    observers: observersOf(observersIn(options, lines), warn),
-    tracing: guardedTracing(options.tracing, warn),
+    observers: observersIn(options, { lines, tracing, warn }),
+    tracing,
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
 }
 
-/** A tracing gets the events of runs as an observer does. */
-function observersIn({ observers = [], tracing }: ExecutorOptions, lines: LogLines): readonly RunObserver[] {
+interface Listening {
+  readonly lines: LogLines;
+  readonly tracing: GuardedTracing | undefined;
+  readonly warn: Warn;
+}
+
+/** A tracing gets the events of runs as an observer does, while something listens to it. */
+function observersIn(
+  { observers, tracing: given }: ExecutorOptions,
+  { lines, tracing, warn }: Listening,
+): readonly Observer[] {
+  const traced = given ? observersOf([{ onEvent: given.event.bind(given) }], warn) : [];
   return [
-    ...observers,
-    ...(tracing ? [{ onEvent: tracing.event.bind(tracing) }] : []),
-    ...(lines.hasInfo ? [runLines(lines.warn)] : []),
+    ...observersOf(observers, warn),
+    ...traced.map((observer) => ({ ...observer, isIdle: () => tracing?.isIdle() === true })),
+    ...(lines.hasInfo ? observersOf([runLines(lines.warn)], warn) : []),
   ];
 }
 

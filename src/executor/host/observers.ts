@@ -63,7 +63,10 @@ export interface RunObserver {
 }
 
 /** An observer with all methods, which cannot throw. */
-export type Observer = Required<RunObserver>;
+export interface Observer extends Required<RunObserver> {
+  /** Whether it wants no events now. Absent = it always wants them. */
+  isIdle?(): boolean;
+}
 
 const observerKeys: KnownKeys<RunObserver> = { onEvent: true };
 

@@ -87,6 +87,8 @@ export interface Tracing {
   enter(call: TracedCall, next: () => Promise<unknown>): void;
   /** Gets each event of each run, as an observer does. */
   event(event: RunEvent, run: ObservedRun): void;
+  /** Returns whether nothing listens now: then no event and no call is given to it. Absent = it always listens. */
+  isIdle?(): boolean;
   /** Gets what can be read of an executor: when it is made, and again each time that its health is asked. */
   watch?(executor: WatchedExecutor): void;
 }
@@ -101,6 +103,7 @@ export function checkTracing(given: unknown, of: string): void {
 
 /** A tracing that cannot throw, and whose calls are always made. */
 export interface GuardedTracing {
+  isIdle(): boolean;
   begin(run: TracedRun): string | undefined;
   enter<Answer>(call: TracedCall, next: () => Promise<Answer>): Promise<Answer>;
   watch(executor: WatchedExecutor): void;
@@ -119,7 +122,7 @@ export function callTraced(
   [model, request]: Parameters<CallModel>,
 ): ReturnType<CallModel> {
   const { tracing } = run.services.config;
-  if (!tracing) return callModel(model, request);
+  if (!tracing || tracing.isIdle()) return callModel(model, request);
   const { provider, modelId } = model;
   const call = { kind: 'model', run: run.observed, provider, modelId, ...of } as const;
   return tracing.enter(call, () => callModel(model, request));
@@ -130,6 +133,14 @@ export function guardedTracing(tracing: Tracing | undefined, warn: Warn): Guarde
   if (!tracing) return undefined;
   const failed = (error: unknown) => warn('callback.threw', { what: 'tracing', error });
   return {
+    isIdle() {
+      try {
+        return tracing.isIdle?.() === true;
+      } catch (error) {
+        failed(error);
+        return true;
+      }
+    },
     begin(run) {
       try {
         const text: unknown = tracing.begin(run);

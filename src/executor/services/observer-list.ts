@@ -37,7 +37,6 @@ export class ObserverList {
   }
 
   #toAll(event: RunEvent, run: ObservedRun): void {
-    const frozen = frozenEvent(event);
-    for (const observer of this.#observers) observer.onEvent(frozen, run);
+    for (const observer of this.#observers) if (!observer.isIdle?.()) observer.onEvent(frozenEvent(event), run);
   }
 }

@@ -36,7 +36,11 @@ export async function park(
   const { tracing, notices } = services.config;
   const event = { type: 'run.parked', ...parked } as const;
   const record = await changeRecord(services, runId, {
-    change: (record) => ({ ...record, ...(tracing ? toldAttempt(record, parked.code) : {}), parked }),
+    change: (record) => ({
+      ...record,
+      ...(tracing && !tracing.isIdle() ? toldAttempt(record, parked.code) : {}),
+      parked,
+    }),
     event,
   });
   const { meta, iteration } = record;

@@ -211,7 +211,8 @@ async function loadStarted(run: ActiveRun, store: CheckpointStore, record: RunCh
   if (!('parks' in start)) return start.record;
   const parked = start.parks;
   const isKnown = isSameParking(record.parked, parked);
-  const told = run.services.config.tracing ? toldAttempt(record, parked.code) : {};
+  const { tracing } = run.services.config;
+  const told = tracing && !tracing.isIdle() ? toldAttempt(record, parked.code) : {};
   const kept = { ...record, ...told, attempts: record.attempts - 1, parked };
   await rewrite(run, store, kept, isKnown ? undefined : parked);
   announceParked(run, record, parked);

@@ -18,6 +18,7 @@ export const options = {
   'needs-person': { type: 'boolean' },
   rows: { type: 'boolean' },
   by: { type: 'string', value: 'id' },
+  now: { type: 'string', value: 'of' },
   since: { type: 'string', value: 'time' },
   limit: { type: 'string', value: 'n' },
   'older-than': { type: 'string', value: 'time' },

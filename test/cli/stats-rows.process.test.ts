@@ -42,3 +42,33 @@ test('`pawl stats` says how many runs are due and since when, wait and for what,
   const { now } = JSON.parse((await pawl(['stats', '--json'], { cwd })).stdout);
   expect(now).toMatchObject({ live: 0, due: 2, parked: 1, waiting: {} });
 });
+
+test('`pawl stats --now` counts the runs that have not ended by agent, caller or label, with the codes of those that are parked (operations 36)', async () => {
+  const cwd = emptyFolder();
+  mkdirSync(join(cwd, '.pawl'));
+  const parked = (code: string) => ({ code, reason: 'no model', parkedAt: Date.now() });
+  const [acme, zeta] = [{ tenant: 'acme' }, { tenant: 'ze\u001b[2Jta' }];
+  await storeRuns(
+    join(cwd, '.pawl/runs.db'),
+    interruptedRun({ runId: 'a', labels: acme }),
+    interruptedRun({ runId: 'b', labels: acme, parked: parked('SETUP') }),
+    interruptedRun({ runId: 'c', labels: acme, parked: parked('PARKED') }),
+    interruptedRun({ runId: 'd', labels: zeta, parked: parked('SETUP') }),
+    interruptedRun({ runId: 'e' }),
+  );
+  const { stdout, code } = await pawl(['stats', '--now', 'label:tenant'], { cwd });
+  expect([code, stdout.replaceAll(/ +/g, ' ').replaceAll(' \n', '\n')]).toEqual([
+    0,
+    [
+      'LABEL:TENANT LIVE INTERRUPTED WAITING PARKED QUARANTINED CODES',
+      'acme 0 1 0 2 0 1 SETUP, 1 PARKED',
+      '- 0 1 0 0 0',
+      'zeta 0 0 0 1 0 1 SETUP',
+      '',
+    ].join('\n'),
+  ]);
+  const { runs } = JSON.parse((await pawl(['stats', '--now', 'agent', '--json'], { cwd })).stdout);
+  expect(runs).toMatchObject([{ interrupted: 2, parked: 3, codes: { SETUP: 2, PARKED: 1 } }]);
+  const wrong = await pawl(['stats', '--now', 'weather'], { cwd });
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('is none of agent, caller, label:<name>')]);
+});

@@ -161,26 +161,35 @@ was no run to replay.`,
     load: async () => (await import('../lab/replay-command.ts')).replayCommand,
   },
   stats: {
-    usage: ['pawl stats [--by day|agent|caller] [options]', 'pawl stats --rows [options]'],
+    usage: [
+      'pawl stats [--by day|agent|caller] [options]',
+      'pawl stats --now agent|caller|label:<name> [options]',
+      'pawl stats --rows [options]',
+    ],
     does: 'how many runs are live, due, waiting and parked, and totals of those that ended; --rows: what fills the store',
     about: `Says how many runs of the store have not ended: one read of an index, also of a large store. Then it sums up the runs that ended with --audit: how many there were and how they ended, steps, tokens, dollars (where a budget
 counted them), and working time. Days are those on which runs started, in UTC, and count every run; agents and callers count the
 runs that the store still keeps.
 
+With --now it says of each agent, caller or value of a label how many of its runs have not ended, by status, and with which codes they are
+parked. It reads the list of these runs.
+
 With --rows it says of records, outcomes, events, signals, threads and the audit how many rows and bytes there are, how old the oldest
 is, and how many are past their time: \`pawl prune\` removes those. It reads whole tables.`,
     options: {
       rows: 'rows, bytes and age of what the store holds, in the place of the totals',
+      now: 'what the runs that have not ended are counted by: agent, caller, or a label such as label:tenant',
       by: 'what the totals are of: day (the default), agent or caller',
       since: 'runs that started since then: a date, or how long ago (30m, 12h, 7d)',
       store: STORE,
       json: `{ store, now: { live, due, dueAgeMs, waiting, parked }, by, totals: [{ key, runs, statuses, usage, spend, iterations,
-elapsedMs }] }; with --rows
+elapsedMs }] }; with --now { store, runs: [{ key, live, interrupted, waiting, parked, quarantined, codes }] }; with --rows
 { store, rows: [{ kind, rows, bytes?, oldestAt?, firstUntil?, expired }] }`,
     },
     examples: [
       'pawl stats',
       'pawl stats --by caller --since 30d',
+      'pawl stats --now label:tenant',
       'pawl stats --rows',
       'pawl stats --by agent --store /var/lib/pawl/runs.db --json',
     ],

@@ -1,9 +1,12 @@
 import { type AuditTotal, createAudit, type RunStats } from '../../../index.ts';
+import type { ReadableRun } from '../../../record/interrupted.ts';
+import { listedStatus } from '../../../record/listed-status.ts';
 import type { CliCommand, CommandContext } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../../open/open-store.ts';
+import { allRuns } from '../../open/stored-runs.ts';
 import { oneOf, sinceOf } from '../../option-values.ts';
-import { exitCodes, oneLine } from '../../ui/failure.ts';
+import { exitCodes, Failure, oneLine } from '../../ui/failure.ts';
 import { ago, dollars, duration, grouped, shortened } from '../../ui/format.ts';
 import { PAWL } from '../../ui/shell-words.ts';
 import { table } from '../../ui/table.ts';
@@ -18,6 +21,7 @@ export const statsCommand: CliCommand = async (context) => {
   const since = sinceOf(args.since, Date.now());
   const store = await openExistingStore(args.store);
   if (args.rows) return printRows(context, store);
+  if (args.now !== undefined) return printNow(context, store, keyOf(args.now));
   const now = await controlExecutor(store).stats();
   const totals = await createAudit({ store }).totals({ by, since });
   if (!args.json) output.print(sentenceOf(now));
@@ -50,6 +54,55 @@ function sentenceOf({ live, due, dueAgeMs, waiting, parked }: RunStats): string 
   return `now: ${parts.join(' · ')}`;
 }
 
+type KeyOf = (run: ReadableRun) => string | undefined;
+
+/** Returns what the runs are counted by. @throws {Failure} */
+function keyOf(by: string): KeyOf {
+  if (by === 'agent') return ({ meta }) => meta.agentId;
+  if (by === 'caller') return ({ meta }) => meta.callerId;
+  const label = by.startsWith('label:') ? by.slice('label:'.length) : '';
+  if (label === '') throw new Failure(`--now ${JSON.stringify(oneLine(by))} is none of agent, caller, label:<name>`);
+  return ({ labels = {} }) => (Object.hasOwn(labels, label) ? labels[label] : undefined);
+}
+
+const statuses = ['live', 'interrupted', 'waiting', 'parked', 'quarantined'] as const;
+
+type Open = Record<(typeof statuses)[number], number> & {
+  readonly key: string;
+  readonly codes: Record<string, number>;
+};
+
+/** Prints how many runs have not ended, by what they are counted by: the most first. */
+async function printNow({ args, output }: CommandContext, store: RunStore, key: KeyOf): Promise<number> {
+  const found = new Map<string, Open>();
+  for (const run of await allRuns(store)) {
+    const of = (run.status === 'quarantined' ? undefined : key(run)) ?? '';
+    const open = found.get(of) ?? { ...noRuns, key: of, codes: Object.create(null) };
+    const status = listedStatus(run);
+    open[status] += 1;
+    if (status === 'parked' && 'code' in run && run.code) open.codes[run.code] = (open.codes[run.code] ?? 0) + 1;
+    found.set(of, open);
+  }
+  const all = (open: Open) => statuses.reduce((sum, status) => sum + open[status], 0);
+  const runs = [...found.values()].sort((a, b) => all(b) - all(a) || (a.key < b.key ? -1 : 1));
+  if (args.json) output.printJson({ store: store.path, runs }, 2);
+  else if (runs.length === 0) output.say(`each run of ${store.path} has ended`);
+  else {
+    const lines = runs.map((open) => [
+      ...[nameOf(open), ...statuses.map((status) => grouped(open[status]))],
+      Object.entries(open.codes)
+        .map(([code, runs]) => `${grouped(runs)} ${oneLine(code)}`)
+        .join(', '),
+    ]);
+    const names = [(args.now ?? '').toUpperCase(), ...statuses.map((status) => status.toUpperCase()), 'CODES'];
+    for (const line of table([names.map(oneLine), ...lines])) output.print(line);
+  }
+  await store.close();
+  return exitCodes.ok;
+}
+
+const noRuns = { live: 0, interrupted: 0, waiting: 0, parked: 0, quarantined: 0 };
+
 /** Prints what the store holds, by kind. */
 async function printRows({ args, output }: CommandContext, store: RunStore): Promise<number> {
   const rows = await store.storedRows();
@@ -74,7 +127,7 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 
 const heads = ['RUNS', 'OK', 'FAILED', 'STEPS', 'TOKENS', 'USD', 'WORKED'];
 
 /** Runs may have no caller. */
-function nameOf({ key }: AuditTotal): string {
+function nameOf({ key }: Pick<AuditTotal, 'key'>): string {
   return key === '' ? '-' : shortened(oneLine(key), 40);
 }
 

@@ -9,6 +9,7 @@ import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { endOfAnswer, type Needed } from './answer.ts';
+import { judged } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 
 interface GivenReply {
@@ -42,8 +43,9 @@ export function checkedReply(given: unknown, limits: ReplyLimits, needs?: Needed
   });
 }
 
+/** A bug of the middleware, which another call would meet again: no call of a model is paid for it twice. */
 function wrong(what: string): ModelError {
-  return new ModelError(`the reply that a middleware returned ${what}`);
+  return judged(new ModelError(`the reply that a middleware returned ${what}`), { kind: 'final', isBug: true });
 }
 
 /** The calls that must not run: those that the reply lists, and those whose arguments are too large. */

@@ -339,6 +339,30 @@ describe('a middleware around the model', () => {
     expect(result.error?.message).toContain(message);
   });
 
+  test.for([
+    ['nothing', undefined],
+    ['a text', 'done'],
+  ])(
+    'that returns %s after a recorded turn ends the run at once: no model is paid again (edges 5)',
+    async ([, returned]) => {
+      let turn = 0;
+      const forgets: Middleware['model'] = async (_, next) => {
+        const given = await next();
+        return turn++ === 0 ? given : (returned as never);
+      };
+      const script = [callTool('look'), reply('done'), reply('again')];
+      const { run, model } = hostOf({
+        script,
+        tools: [toolOf('look')],
+        store: memoryStore(),
+        middleware: [{ model: forgets }],
+      });
+      const message = 'the reply that a middleware returned is not an object with a message';
+      expect(await run()).toMatchObject({ status: 'error', error: { code: 'MODEL', message } });
+      expect(model.calls).toHaveLength(2);
+    },
+  );
+
   test('is held to the limits of a reply', async () => {
     const long = { ...answer, message: text('x'.repeat(101)) } as ModelReply;
     const { run } = hostOf({ defaults: { maxReplyChars: 100 }, middleware: [{ model: () => long }] });

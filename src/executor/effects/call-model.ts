@@ -176,7 +176,7 @@ class Turn {
     const after = afterModelFailure(turn, { modelOutageMs: defaults.modelOutageMs, onModelOutage });
     if (after.kind === 'wait') return { error, wait: after.wait };
     this.#run.endFacts.isContentRefused =
-      failure.kind === 'final' && error.code !== 'REPLY_TOO_LARGE' && !turn.isOptional;
+      failure.kind === 'final' && !failure.isBug && error.code !== 'REPLY_TOO_LARGE' && !turn.isOptional;
     return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
   }
 

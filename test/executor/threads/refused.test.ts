@@ -1,4 +1,4 @@
-import { type Message, memoryStore } from 'pawl';
+import { type Message, type Middleware, memoryStore } from 'pawl';
 import { callTool, fail, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, toolOf } from '../../fixtures/host.ts';
@@ -54,6 +54,18 @@ describe.each(Object.entries(stores))('a turn whose content the provider refused
       '(left out: the provider refused this content)',
     ]);
   });
+});
+
+test('a turn whose middleware forgot its `return` stays in what later turns send: no provider refused it (edges 5)', async () => {
+  let calls = 0;
+  const model: Middleware['model'] = async (_, next) => {
+    const given = await next();
+    return calls++ === 0 ? (undefined as never) : given;
+  };
+  const { say, requests } = talk([reply('Lost.'), reply('Seven.')], { middleware: [{ model }] });
+  await say({ text: 'remember 7' });
+  await say({ text: 'which?' });
+  expect(textsIn(requests()[1] ?? [])).toEqual(['remember 7', 'which?']);
 });
 
 test('a refused result that is not large is replaced too: else each later turn would be refused (edges 10)', async () => {

@@ -242,5 +242,6 @@ export type {
   WorkflowEventOf,
   WorkflowInput,
   WorkflowOutput,
+  WorkflowStart,
   WorkflowTakes,
 } from './workflow/workflow.ts';

@@ -13,7 +13,7 @@ import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
-import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/workflow.ts';
+import type { Workflow, WorkflowOutput, WorkflowStart } from '../workflow/workflow.ts';
 import { admitRun } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
@@ -63,7 +63,7 @@ export interface Executor {
   /** Starts a run of a workflow: its result has the output of the machine as `data`. */
   start<W extends Workflow>(
     workflow: W,
-    invocation: WorkflowInvocation<WorkflowInput<W>>,
+    invocation: WorkflowStart<W>,
     options?: RunOptions,
   ): Promise<Run<WorkflowOutput<W>>>;
   /**
@@ -73,12 +73,12 @@ export interface Executor {
   run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
   run<W extends Workflow>(
     workflow: W,
-    invocation: WorkflowInvocation<WorkflowInput<W>>,
+    invocation: WorkflowStart<W>,
     options?: RunOptions,
   ): Promise<RunResult<WorkflowOutput<W>>>;
   /** The runs of an agent, or of a workflow, as actor logic for a host's own machine. Give such runs a `runId`. */
   logic<Data>(agent: Agent<Data>): RunLogic<Data>;
-  logic<W extends Workflow>(workflow: W): RunLogic<WorkflowOutput<W>, WorkflowInvocation<WorkflowInput<W>>>;
+  logic<W extends Workflow>(workflow: W): RunLogic<WorkflowOutput<W>, WorkflowStart<W>>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
   /**

@@ -6,7 +6,7 @@ import { isDefinableName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type Answerers, type Approval, checkApproval, type NeedsApproval } from './approval.ts';
 import type { CallWaits } from './call-waits.ts';
-import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
+import { type GivenOf, readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
 /** The run that calls the tool: its caller and its purpose. */
 export interface ToolInvocation {
@@ -54,7 +54,7 @@ export interface ToolContext extends CallWaits {
 }
 
 /** A tool as runs use it. Make one with `defineTool`. */
-export interface Tool<Input = unknown, Output = unknown> {
+export interface Tool<Input = unknown, Output = unknown, Given = Input> {
   readonly name: string;
   readonly description: string;
   readonly input: ToolInput;
@@ -76,6 +76,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   /** Says who may answer its questions; absent = every person. The `ask` of a workflow sets it. */
   readonly answerers?: Answerers;
   execute(input: Input, context: ToolContext): Output;
+  /** Never set: the type of what its schema takes, which `step` asks for. */
+  readonly '~given'?: Given;
 }
 
 /** The argument of a tool's `execute`, derived from the input schema. A plain JSON Schema has no types: any JSON object. */
@@ -187,7 +189,7 @@ const foreignWords = {
  */
 export function defineTool<const Schema, Output>(
   definition: ToolDefinition<Schema, Output>,
-): Tool<InputOf<Schema>, Output> {
+): Tool<InputOf<Schema>, Output, GivenOf<Schema, JsonObject>> {
   const { name, description, effect = 'once', timeoutMs, concurrency, allowUrls = false } = definition;
   const { needsApproval = false, approval } = definition;
   checkName(name);

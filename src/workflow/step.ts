@@ -46,7 +46,7 @@ export interface AgentInput {
  * @throws {TypeError} for anything else
  * @example setup({ actors: { lookUp: step(lookUpOrder), clerk: step(clerkAgent) } })
  */
-export function step<Input, Output>(tool: Tool<Input, Output>): PromiseActorLogic<Awaited<Output>, Input>;
+export function step<Input, Output, Given>(tool: Tool<Input, Output, Given>): PromiseActorLogic<Awaited<Output>, Given>;
 export function step<Data>(agent: Agent<Data>): PromiseActorLogic<AgentOutput<Data>, AgentInput>;
 export function step<W extends Workflow>(
   workflow: W,

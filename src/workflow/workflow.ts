@@ -1,5 +1,6 @@
 import type { AnyStateMachine, EventFrom, InputFrom, OutputFrom } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
+import type { WorkflowInvocation } from '../run/request.ts';
 import type { MachineEvent } from '../run/workflow/event.ts';
 import type { GivenOf } from '../tool/schema.ts';
 import { hiddenField } from '../values/hidden.ts';
@@ -29,6 +30,9 @@ export interface Workflow<
 export type WorkflowInput<W> = W extends { readonly '~takes'?: infer Takes extends WorkflowTakes }
   ? Takes['input']
   : never;
+/** How a run of a workflow is asked for: with an `input`, where its schema or its machine needs one. */
+export type WorkflowStart<W> = WorkflowInvocation<WorkflowInput<W>> &
+  (undefined extends WorkflowInput<W> ? unknown : { readonly input: WorkflowInput<W> });
 /** The output of a workflow's machine. */
 export type WorkflowOutput<W> = W extends { readonly machine: infer Machine extends AnyStateMachine }
   ? OutputFrom<Machine>

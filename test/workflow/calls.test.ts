@@ -1,7 +1,7 @@
 import { defineAgent, defineWorkflow, step } from 'pawl';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { assign, fromPromise, log, raise, setup, spawnChild, stopChild } from 'xstate';
+import { type AnyStateMachine, assign, fromPromise, log, raise, setup, spawnChild, stopChild } from 'xstate';
 import { gate, settle } from '../fixtures/host.ts';
 import { noted, worldOf } from './world.ts';
 
@@ -209,7 +209,7 @@ describe('a call', () => {
 });
 
 describe('a machine that', () => {
-  const flowOf = (machine: unknown) => defineWorkflow({ id: 'flow', machine: machine as never });
+  const flowOf = (machine: unknown) => defineWorkflow({ id: 'flow', machine: machine as AnyStateMachine });
   const runOf = async (machine: unknown, input?: unknown) => {
     const flow = flowOf(machine);
     return worldOf([flow])

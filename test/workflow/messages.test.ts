@@ -5,7 +5,7 @@ import { type Agent, createExecutor, defineAgent, defineWorkflow, memoryStore, s
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { crashTest, reply, scriptedModel } from 'pawl/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { type AnyStateMachine, assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { z } from 'zod';
 import { Hidden } from '../../src/values/hidden.ts';
 import { advance } from '../../src/workflow/advance.ts';
@@ -296,7 +296,7 @@ async function undelivered(
   child: Workflow | ReturnType<typeof defineAgent> = bank,
   more: object = {},
 ) {
-  const flow = defineWorkflow({ id: 'flow', machine: machine as never });
+  const flow = defineWorkflow({ id: 'flow', machine: machine as AnyStateMachine });
   const seen: unknown[] = [];
   const { boot } = worldOf(child && 'machine' in child ? [flow, child] : [flow], {
     observers: [{ onEvent: (event) => void (event.type === 'workflow.undelivered' && seen.push(event)) }],

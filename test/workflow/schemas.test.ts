@@ -1,4 +1,4 @@
-import { ask, createExecutor, defineWorkflow, memoryStore, step } from 'pawl';
+import { ask, createExecutor, defineTool, defineWorkflow, memoryStore, step } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { assign, setup } from 'xstate';
 import { z } from 'zod';
@@ -189,11 +189,46 @@ describe('defineWorkflow', () => {
       await control.send({ type: 'cancle' });
       // @ts-expect-error the order is missing
       await executor.start(order, { input: { cents: 5 } });
+      // @ts-expect-error the input is missing
+      await executor.start(order, {});
+      // @ts-expect-error also of a workflow whose machine alone says that it needs one
+      await executor.run(defineWorkflow({ id: 'unchecked', machine }), { runId: 'r' });
     };
     expect(untyped).toBeTypeOf('function');
     await control.send({ type: 'note' });
     await control.send({ type: 'cancel', by: 'ada' });
     const { data } = await run.result;
     expect(data?.times).toBe(1);
+  });
+
+  test('types what an invoke gives to a tool as its schema takes it: before it converts, without its defaults', async () => {
+    const input = z.object({ when: z.string().transform(({ length }) => length), times: z.number().default(2) });
+    const measure = defineTool({
+      ...{ name: 'measure', description: '', effect: 'read', input },
+      execute: async ({ when, times }) => when * times,
+    });
+    const actors = { measure: step(measure) };
+    const types = { context: {} as { size: number }, output: {} as { size: number } };
+    const machine = setup({ types, actors }).createMachine({
+      context: { size: 0 },
+      initial: 'measuring',
+      states: {
+        measuring: {
+          invoke: {
+            src: 'measure',
+            input: { when: 'now' },
+            onDone: { target: 'done', actions: assign({ size: ({ event }) => event.output }) },
+          },
+        },
+        done: { type: 'final' },
+      },
+      output: ({ context }) => context,
+    });
+    const flow = defineWorkflow({ id: 'flow', machine });
+    expect(await worldOf([flow]).boot().run(flow, {})).toMatchObject({ status: 'ok', data: { size: 6 } });
+    const wrong = () =>
+      // @ts-expect-error the schema takes a text
+      setup({ actors }).createMachine({ invoke: { src: 'measure', input: { when: 3 } } });
+    expect(wrong).toBeTypeOf('function');
   });
 });

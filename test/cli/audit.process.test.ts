@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor, createPalette, defineAgent } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -261,6 +262,24 @@ describe.concurrent('pawl show with an audit', () => {
     const { stdout } = await pawl(['show', child.runId], { cwd });
     expect(stdout).toMatch(/\ncaller +ada\nparent +parent\n/);
     expect(stdout).toMatch(/\nerror +the model call failed: the model is down \(MODEL\)\n/);
+  });
+
+  test('shows the outcome of a run whose end its audit could not keep (supervision 5)', async () => {
+    const cwd = emptyFolder();
+    mkdirSync(join(cwd, '.pawl'));
+    await using store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+    const large = toolOf('large', 'read', () => 'x'.repeat(20_000));
+    const executor = createExecutor({
+      models: { fast: scriptedModel([callTool('large'), reply('done')]) },
+      ports: { checkpointer: createCheckpointerFactory(store, { maxRecordBytes: 10_000 }) },
+      ...{ store, audit: true },
+    });
+    await executor.run(defineAgent({ id: 'a', instructions: '', tools: [large] }), { prompt: 'go', runId: 'o1' });
+    await executor.shutdown();
+    const { stdout } = await pawl(['show', 'o1'], { cwd });
+    expect(stdout).toMatch(/\nstatus +ended: error\n/);
+    expect(stdout).toMatch(/\nsteps +1\n/);
+    expect(stdout).toMatch(/\nerror +the record of o1 .*\(RECORD_TOO_LARGE\)\n/);
   });
 
   test('of one that waits shows its record as ever (supervision 5)', async () => {

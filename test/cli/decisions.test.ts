@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { describeSteps } from '../../src/cli/commands/describe-audit.ts';
 import { decisionsIn } from '../../src/cli/commands/describe-run.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 
@@ -21,4 +22,24 @@ test('`pawl show` says who decided, with each note of an approval, and no contro
     expect.stringMatching(/^decided: approval, approve by bob, .+ ago$/),
   ]);
   expect(linesOf({ ...approval, kind: 'timer', how: 'expire' })).toEqual([]);
+});
+
+test('`pawl show` says of which calls the outcome is unknown, and which step of a workflow was not finished (supervision 5)', () => {
+  const call = { at, callId: '1', name: 'pay', effect: 'idempotent', attempt: 1, input: {}, ms: 3 } as const;
+  const tools = [{ ...call, step: 3, name: 'after', output: { type: 'json', value: 2 } }] as const;
+  const events = [{ at, type: 'call.unknown', fields: { step: 2, name: 'pay\n' } }];
+  const rest = { steps: [], phases: [], isCut: false };
+  const lines = [
+    '',
+    'step 2',
+    expect.stringMatching(/^ {2}pay.* → outcome unknown$/),
+    'step 3',
+    '  after {} → 2 (3 ms)',
+  ];
+  expect(describeSteps({ iterations: 3, tools, events, ...rest })).toEqual(lines);
+  expect(describeSteps({ iterations: 2, tools, events: [], ...rest })).toEqual([
+    '',
+    'step 3, not finished',
+    lines.at(-1),
+  ]);
 });

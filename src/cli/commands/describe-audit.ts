@@ -1,4 +1,4 @@
-import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree, RunCheckpoint } from '../../index.ts';
+import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree, RunCheckpoint, RunOutcome } from '../../index.ts';
 import { statePaths } from '../../run/workflow/state.ts';
 import type { JsonValue } from '../../values/json.ts';
 import { oneLine } from '../ui/failure.ts';
@@ -12,18 +12,19 @@ export interface Audited {
   readonly children: readonly AuditedTree[];
 }
 
-/** Describes an audited run as lines: who started it, how it ended, what it used. @param traceId as its outcome has it */
-export function describeAudited(run: AuditedRunDetail, traceId?: string): string[] {
-  const { status, usage, spend, error, callerId, parentRunId, events } = run;
+/** Describes an audited run as lines: who started it, how it ended, what it used. @param outcome says it where the audit has no end */
+export function describeAudited(run: AuditedRunDetail, outcome: RunOutcome | null): string[] {
+  const { callerId, parentRunId, events } = run;
+  const { status, iterations, usage, spend, error, traceId } = outcome ?? { ...run, traceId: undefined };
   const resumes = events.filter(({ type }) => type === 'run.resumed').length;
   return [
     field('run', oneLine(run.runId)),
-    field('status', `ended: ${status}`),
+    field('status', status === 'open' ? status : `ended: ${status}`),
     field('agent', oneLine(run.agentName)),
     ...(callerId === '' ? [] : [field('caller', oneLine(callerId))]),
     ...(parentRunId === '' ? [] : [field('parent', oneLine(parentRunId))]),
     field('prompt', shortened(oneLine(run.prompt), WIDTH)),
-    field('steps', String(run.iterations)),
+    field('steps', String(iterations)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
     ...spentLine(spend),
     field('began', ago(run.startedAt, Date.now())),
@@ -34,15 +35,22 @@ export function describeAudited(run: AuditedRunDetail, traceId?: string): string
   ];
 }
 
+/** What is said of the steps of a run. */
+type StepsOfRun = Pick<AuditedRunDetail, 'iterations' | 'steps' | 'tools' | 'phases' | 'events' | 'isCut'>;
+
 /** Describes the steps of an audited run with their tool calls as lines, grouped by phase. */
-export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail): string[] {
-  const finished = new Map(steps.map(({ step, model }) => [step, model]));
-  const numbers = new Set([...finished.keys(), ...tools.map(({ step }) => step)]);
+export function describeSteps({ iterations, steps, tools, phases, events, isCut }: StepsOfRun): string[] {
+  const models = new Map(steps.map(({ step, model }) => [step, model]));
+  const unknown = events.flatMap(({ type, fields }) => (type === 'call.unknown' ? [fields] : []));
+  const numbers = new Set([...models.keys(), ...[...tools, ...unknown].map(({ step }) => Number(step))]);
   const lines = [...numbers]
     .sort((a, b) => a - b)
     .flatMap((number) => [
-      `step ${number}${finished.has(number) ? madeBy(finished.get(number)) : ', not finished'}`,
+      `step ${number}${models.has(number) || number <= iterations ? madeBy(models.get(number)) : ', not finished'}`,
       ...tools.filter(({ step }) => step === number).map(toolLine),
+      ...unknown
+        .filter(({ step }) => step === number)
+        .map(({ name }) => `  ${oneLine(String(name))} → outcome unknown`),
     ]);
   const ends = phases.filter(({ state }) => state !== 'started');
   const phaseLines = ends.map(({ name, state }) => `phase ${oneLine(name)}: ${state}`);

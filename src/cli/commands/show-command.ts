@@ -180,7 +180,7 @@ function describe({ runId, waiting, outcome, kept, unreadable, audited }: Found,
   const children = audited ? describeChildren(audited) : [];
   if (waiting) return [...describeRecord(waiting, store), ...children];
   if (unreadable) return describeUnreadable(runId, unreadable);
-  const known = audited ? describeAudited(audited.run, outcome?.traceId) : [];
+  const known = audited ? describeAudited(audited.run, outcome) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
   const decisions = kept ? decisionsIn(kept) : [];
   const lives = describeLives(kept ?? outcome ?? {});
@@ -188,7 +188,7 @@ function describe({ runId, waiting, outcome, kept, unreadable, audited }: Found,
     ...ended,
     ...lives,
     ...describeMachine(audited?.run, kept),
-    ...stepsOf(audited?.run, kept),
+    ...stepsOf(audited && { ...audited.run, ...(outcome && { iterations: outcome.iterations }) }, kept),
     ...decisions,
     ...children,
   ];

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { harmless, oneLine, visible } from '../../src/cli/ui/control-characters.ts';
 import { drawable, drawableLine } from '../../src/cli/ui/terminal-text.ts';
+import { loggerOf } from '../../src/cli/ui/warnings.ts';
+import { LogLines } from '../../src/log/log.ts';
 import { escaped } from '../../src/values/texts/escaped-json.ts';
 import { anyCodeUnits } from './ask/board-texts.ts';
 
@@ -113,4 +115,19 @@ describe('text of others that is printed', () => {
     }
     expect(JSON.parse(escaped(JSON.stringify(text)))).toBe(text);
   });
+});
+
+test('a warning names its schedule, run, call and counts, each bounded and without control characters (operations 10)', () => {
+  const said: string[] = [];
+  const lines = new LogLines(loggerOf({ say: (line) => void said.push(line) }));
+  lines.warn('schedule.missed', { schedule: 'nightly\nat 2', ticks: 3 });
+  lines.warn('call.unknown', { runId: `r${'x'.repeat(500)}`, agentId: 'a', callId: '1.1', tool: 'pay' });
+  lines.warn('workflow.restless', { runId: 'r', count: 1000, most: 5000 });
+  lines.warn('due.read.failed', { agentId: 'a', error: new Error('away') });
+  expect(said).toEqual([
+    `pawl: warning: schedule: ticks were missed (schedule nightly at 2, 3 ticks)`,
+    `pawl: warning: run: a call of tool pay may or may not have taken effect; it is not made again (run r${'x'.repeat(199)}, call 1.1)`,
+    'pawl: warning: run: the workflow has made 1000 transitions without a rest; at 5000 it fails (run r)',
+    'pawl: warning: executor: the due runs cannot be read (agent a): away',
+  ]);
 });

@@ -62,6 +62,11 @@ export const logTable = {
     'See [The store was away](when-stuck.md#the-disk-was-full-or-the-store-was-away). `requireDurable: true` refuses such starts.',
   ),
   'checkpoint.save.failed': warn('run: checkpoint save failed', STORE, RETRIED),
+  'run.end.waits': warn(
+    'run: the end waits until its last steps are stored',
+    STORE,
+    'Give the store room, or start it: the run ends then. See [The store was away](when-stuck.md#the-disk-was-full-or-the-store-was-away).',
+  ),
   'checkpoint.close.failed': warn(
     'run: checkpoint {step} failed',
     `${STORE} The end of the run is not recorded.`,

@@ -234,8 +234,12 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return this.steering.send(text, { command, messageId, by, taken: children ? tellChildren : undefined });
   }
 
+  /** Whether it was asked to stop. At its end its machine does not listen to that any more. */
+  isStopped = false;
+
   /** Asks the run to stop; the first cause stays. */
   stop(cause: unknown): void {
+    this.isStopped = true;
     this.send({ type: 'run.stop', cause: causeData(cause) });
   }
 

@@ -14,6 +14,8 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 /** A save may wait for the save before it, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
+/** How often the end of a run looks whether its steps are stored. */
+const LOOK_MS = 100;
 /** The boundaries with a finished model call: each counts as an unsaved step. That of a phase has its last one. */
 const steps: ReadonlySet<Boundary['kind']> = new Set(['step', 'phase']);
 
@@ -33,6 +35,8 @@ export class Checkpointing {
   saveErrors = 0;
   /** Saves that failed since the last one that was stored. */
   #failures = 0;
+  /** Whether the newest boundary is tried again. */
+  #isRetrying = false;
   #timer: unknown;
   /** The checkpointer of the last boundary; the active run has none after another process took the run over. */
   #checkpointer: Checkpointer | null = null;
@@ -52,6 +56,24 @@ export class Checkpointing {
   whenPersisted(boundary: number, then: () => void): void {
     if (boundary <= this.#persisted) then();
     else this.#awaiting.push({ boundary, then });
+  }
+
+  /**
+   * Resolves when the steps are stored that an absent store has missed; at once, where it has missed none, or where the run does
+   * not wait for its store.
+   */
+  async catchUp(): Promise<void> {
+    const run = this.#run;
+    const { clock, warn } = run.services.config;
+    const mayWait = () => run.isActive && run.life.mayWrite && !run.isStopped && !run.services.isShutDown;
+    // The time of a slice is its caller's.
+    const mustWait = () => this.#isRetrying && this.#policy.then === 'wait' && !run.slice && mayWait();
+    const look = () => new Promise<void>((resolve) => clock.setTimeout(resolve, LOOK_MS));
+    if (!mustWait()) return;
+    // The store may have come back since the last try.
+    await Promise.race([this.#saveNewest(), look()]);
+    if (mustWait()) warn('run.end.waits', { runId: run.runId });
+    while (mustWait()) await look();
   }
 
   #tellPersisted(): void {
@@ -99,6 +121,7 @@ export class Checkpointing {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
     this.#failures = 0;
+    this.#isRetrying = false;
     if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
       this.#steering.onPersisted(boundary);
@@ -112,6 +135,7 @@ export class Checkpointing {
     this.#count(error);
     this.#steering.onFailure();
     const isFinal = hasTrait(error, 'isUnstorable');
+    this.#isRetrying = false;
     if (isTakenOver(error)) this.#run.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#run.stop(error);
     else {
@@ -137,14 +161,14 @@ export class Checkpointing {
   #retryLater(): void {
     const { clock } = this.#run.services.config;
     clock.clearTimeout(this.#timer);
+    this.#isRetrying = true;
     this.#failures += 1;
-    this.#timer = clock.setTimeout(
-      () => {
-        const newest = this.#newest;
-        if (newest && newest.boundary > this.#persisted) void this.#save(newest, { force: true, isRetry: true });
-      },
-      backoffMs(this.#failures, backoff),
-    );
+    this.#timer = clock.setTimeout(() => void this.#saveNewest(), backoffMs(this.#failures, backoff));
+  }
+
+  async #saveNewest(): Promise<void> {
+    const newest = this.#newest;
+    if (newest && newest.boundary > this.#persisted) await this.#save(newest, { force: true, isRetry: true });
   }
 
   #count(error: unknown): void {

@@ -181,12 +181,21 @@ describe('an earlier conversation (invocation.history)', () => {
     );
   });
 
-  test('that no record can hold is refused with RECORD_TOO_LARGE: no run continues that nothing recovers', async () => {
-    const checkpointer = createCheckpointerFactory(memoryStore(), { maxRecordBytes: 2_000 });
-    const host = hostOf({ script: [], ports: { checkpointer } });
-    const run = await host.start({ ...request, history: [user('x'.repeat(2_000))] });
-    expect([run.accepted, run.error?.code]).toEqual(['refused', 'RECORD_TOO_LARGE']);
-  });
+  const large = 'x'.repeat(2_000);
+  test.for<[string, object]>([
+    ['history', { history: [user(large)] }],
+    ['prompt', { prompt: large }],
+    ['inputs', { inputs: { large } }],
+    ['images', { images: [{ mediaType: 'image/png', data: large }] }],
+  ])(
+    'that no record can hold is refused with RECORD_TOO_LARGE for its %s: no run continues that nothing recovers (checkpoint 25)',
+    async ([, given]) => {
+      const checkpointer = createCheckpointerFactory(memoryStore(), { maxRecordBytes: 2_000 });
+      const host = hostOf({ script: [], ports: { checkpointer } });
+      const run = await host.start({ ...request, ...given });
+      expect([run.accepted, run.error?.code]).toEqual(['refused', 'RECORD_TOO_LARGE']);
+    },
+  );
 });
 
 describe('RunOptions.resume', () => {

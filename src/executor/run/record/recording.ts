@@ -127,7 +127,7 @@ export async function firstSave(run: ActiveRun, progress: Progress, record: RunC
   } catch (error) {
     run.resources.checkpointer = null;
     // A request that no record can hold is refused: no process could recover the run.
-    if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
+    if (hasCode(error, 'RECORD_TOO_LARGE')) throw error;
     // The save may have succeeded without an answer: an abandoned record would be recovered as a second run.
     const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(run, checkpointer, error));
     await refuseOrGoOn(run, error, { mustBeDurable: record !== undefined || isNeeded(run), isLeft, warn });

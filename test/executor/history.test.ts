@@ -192,7 +192,7 @@ describe('an earlier conversation (invocation.history)', () => {
     async ([, given]) => {
       const checkpointer = createCheckpointerFactory(memoryStore(), { maxRecordBytes: 2_000 });
       const host = hostOf({ script: [], ports: { checkpointer } });
-      const run = await host.start({ ...request, ...given });
+      const run = await host.start({ prompt: 'go', ...given });
       expect([run.accepted, run.error?.code]).toEqual(['refused', 'RECORD_TOO_LARGE']);
     },
   );

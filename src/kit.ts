@@ -133,6 +133,7 @@ export type {
   ChangeStore,
   Claim,
   ClaimOptions,
+  CommandStore,
   ControlStore,
   Cursor,
   EventStore,
@@ -201,6 +202,7 @@ export type {
   TickRun,
 } from './store/schedules/port.ts';
 export type {
+  CommandDriver,
   DueDriver,
   DueHeads,
   EndedHead,

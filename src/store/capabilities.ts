@@ -20,8 +20,8 @@ const has = (store: object, method: string) => typeof (store as Record<string, u
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
 /** Returns whether a store has claims: it has `claim`. */
 export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
-/** Returns whether a store carries commands: it has `inbox`. */
-export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
+/** Returns whether a store carries commands: it has the group `commands`. */
+export const carriesCommands = (store: CheckpointStore): store is ControlStore => store.commands !== undefined;
 /** Returns whether runs rest in a store: it has the group `due`. */
 export const isDue = (store: CheckpointStore): store is RestingStore => store.due !== undefined;
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
@@ -54,6 +54,7 @@ export function checkStore(name: string, store: unknown): asserts store is Check
 
 /** A method of each group that has stood at the store itself, and that no other thing is called. */
 const outside = {
+  acknowledge: 'commands',
   keepOutcome: 'outcomes',
   takeUndelivered: 'deliveries',
   listDue: 'due',

@@ -85,7 +85,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   listInterrupted: checkedList,
   load: checkedRecord,
   claim: checkedClaim,
-  inbox: checkedInbox,
+  'commands.inbox': checkedInbox,
   'outcomes.find': checkedOutcome,
   'deliveries.take': checkedUndelivered,
   'due.leave': checkedLeave,
@@ -144,7 +144,7 @@ function checkedUndelivered(answer: unknown): unknown {
 function checkedInbox(answer: unknown): unknown {
   const isSent = (each: unknown) => isObject(each) && typeof each.runId === 'string' && isObject(each.command);
   if (Array.isArray(answer) && answer.every(isSent)) return answer;
-  throw wrongAnswer('inbox', answer, 'an array of { runId, command }');
+  throw wrongAnswer('commands.inbox', answer, 'an array of { runId, command }');
 }
 
 /** Any other value could let a run rest with an unread command. */

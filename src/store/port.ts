@@ -77,6 +77,8 @@ export interface ListOptions {
 
 /** What a store can do besides its own methods: each group is there as a whole, or not at all. */
 export interface StoreGroups {
+  /** Commands to runs of other processes. */
+  readonly commands: CommandStore;
   /** The ends of runs, after their records. */
   readonly outcomes: OutcomeStore;
   /** Ends that no process has delivered: needs `outcomes`. */
@@ -134,8 +136,8 @@ export interface OutcomeStore {
   forget(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
 
-/** A store that carries commands to the process that works on a run, from any process. They are deleted with the record. */
-export interface ControlStore extends OwningStore {
+/** Commands to the process that works on a run, from any process. They are deleted with the record. */
+export interface CommandStore {
   /**
    * Stores a command for a run. If one with the same `id` waits already, the call succeeds.
    * @throws {RUN_NOT_FOUND} if there is no record of it @throws {UNDELIVERED} if 1,000 wait already
@@ -145,6 +147,11 @@ export interface ControlStore extends OwningStore {
   inbox(of: InboxOf): Promise<readonly SentCommand[]>;
   /** Removes commands from the run's inbox. @throws {LEASE_LOST} if this is no longer the newest claim */
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void>;
+}
+
+/** A store with claims that carries commands. */
+export interface ControlStore extends OwningStore {
+  readonly commands: CommandStore;
 }
 
 /** A signal to the runs that wait for its topic. */

@@ -14,9 +14,6 @@ const storeMethods = {
   claim: 'writes',
   renew: 'writes',
   release: 'writes',
-  send: 'writes',
-  inbox: 'reads',
-  acknowledge: 'writes',
   expect: 'writes',
   signal: 'writes',
   changeMark: 'reads',
@@ -24,6 +21,7 @@ const storeMethods = {
 
 /** The same of the methods of each group. */
 export const groupMethods = {
+  commands: { send: 'writes', inbox: 'reads', acknowledge: 'writes' },
   outcomes: { keep: 'writes', find: 'reads', forget: 'writes' },
   deliveries: { take: 'writes', mark: 'writes' },
   history: { end: 'writes', list: 'reads', erase: 'writes', forget: 'writes', totals: 'reads' },

@@ -45,17 +45,13 @@ export interface StoreDriver {
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
-  /** The commands that wait for a run, or for the runs that an owner has claimed: the oldest first. */
-  inbox(of: InboxOf): Promise<readonly StoredCommand[]>;
-  /** Replaces a `write` with the decision `sendCommand`. */
-  send?(command: CommandToSend): Promise<void>;
-  /** Replaces a `write` with the decision `acknowledge`. @throws {LEASE_LOST} */
-  acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
+  /** The inboxes of runs: `change.send` and `change.forget` of a write change them. */
+  readonly commands: CommandDriver;
   /** The kept outcomes: `change.keep` of a write is one. */
   readonly outcomes: OutcomeDriver;
   /** Records of runs that ended. A driver that has it makes `change.end` and `change.erase`. */
   readonly history?: HistoryDriver;
-  /** Runs that rest, and runs that are due. A driver that has it gives the facts `due` and `inbox.newest`, also for commands that `send` stores. */
+  /** Runs that rest, and runs that are due. A driver that has it gives the facts `due` and `inbox.newest`, also for commands that `commands.send` stores. */
   readonly due?: DueDriver;
   /** See `ChangeStore`. */
   changeMark?(): Promise<string>;
@@ -77,6 +73,16 @@ export interface StoreDriver {
   isDead?(owner: string): boolean;
   /** A list is read in pages of at most this many runs, with a turn of the event loop between. Default: in one page. */
   readonly runsPerPage?: number;
+}
+
+/** The inboxes of a driver's runs. */
+export interface CommandDriver {
+  /** The commands that wait for a run, or for the runs that an owner has claimed: the oldest first. */
+  inbox(of: InboxOf): Promise<readonly StoredCommand[]>;
+  /** Replaces a `write` with the decision `sendCommand`. */
+  send?(command: CommandToSend): Promise<void>;
+  /** Replaces a `write` with the decision `acknowledge`. @throws {LEASE_LOST} */
+  acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
 }
 
 /** The kept outcomes of a driver. One whose time is over counts as removed. */

@@ -16,7 +16,7 @@ import { journalRows, storedJournal } from './encoding/stored-journal.ts';
 import type { EndOptions, HistoryStore } from './history-port.ts';
 import type { JournalStore } from './journal-port.ts';
 import { limitGroup } from './limits/buckets.ts';
-import type { Claim, EventStore, OutcomeStore, WriteOptions } from './port.ts';
+import type { Claim, CommandStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
@@ -97,7 +97,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     outcomes: outcomeStore(parts, reader),
     ...(driver.deliveries ? { deliveries: deliveryGroup(driver.deliveries, parts) } : {}),
     ...ownership(parts),
-    ...control(parts, reader),
+    commands: commandStore(parts, reader),
     ...(driver.due ? { due: dueStore(driver.due, parts, { reader, clock }) } : {}),
     ...topics(parts, clock),
     ...(driver.history ? { history: historyStore(driver.history, parts, { reader, threads }) } : {}),
@@ -258,21 +258,19 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
   };
 }
 
-function control(
-  { driver, encryption }: Parts,
-  reader: StoredReader,
-): Pick<FullStore, 'send' | 'inbox' | 'acknowledge'> {
+function commandStore({ driver, encryption }: Parts, reader: StoredReader): CommandStore {
+  const { commands } = driver;
   return {
     send: async (runId, command) => {
       const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
-      if (driver.send) return driver.send(toSend);
+      if (commands.send) return commands.send(toSend);
       const decide = inboxRules.sendCommand(toSend, { keepsDue: driver.due !== undefined });
       await driver.write({ kind: 'send', runId, decide, size: text.length, hasClaim: false });
     },
     inbox: async (of) => reader.inbox(of),
     acknowledge: async (claim, ids) => {
-      if (driver.acknowledge) return driver.acknowledge(claim, ids);
+      if (commands.acknowledge) return commands.acknowledge(claim, ids);
       const decide = inboxRules.acknowledge(claim, ids);
       await driver.write({ kind: 'acknowledge', runId: claim.runId, decide, size: 0, hasClaim: true });
     },

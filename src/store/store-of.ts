@@ -1,9 +1,18 @@
-import type { AppendingStore, ChangeStore, ControlStore, EventStore, OutcomeStore, StoreGroups } from './port.ts';
+import type {
+  AppendingStore,
+  ChangeStore,
+  CommandStore,
+  EventStore,
+  OutcomeStore,
+  OwningStore,
+  StoreGroups,
+} from './port.ts';
 import type { StoreDriver } from './store-driver.ts';
 import type { TopicDriver } from './topics.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
-export interface FullStore extends AppendingStore, ControlStore {
+export interface FullStore extends AppendingStore, OwningStore {
+  readonly commands: CommandStore;
   readonly outcomes: OutcomeStore;
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;

@@ -33,7 +33,7 @@ describe.concurrent('`pawl send`', () => {
       });
     }
     const store = open();
-    expect((await store.inbox({ runId: 'p' })).map(({ command }) => command)).toEqual([
+    expect((await store.commands.inbox({ runId: 'p' })).map(({ command }) => command)).toEqual([
       expect.objectContaining({ kind: 'event', id: 'click-7', event: { type: 'stop', by: 'ada' } }),
     ]);
     const executor = createExecutor({ store, workflows: [parcel] });

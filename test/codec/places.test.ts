@@ -60,7 +60,7 @@ describe('a sealed text in the place of another, with all checksums right (recov
     const path = await filled();
     sql(path, "UPDATE commands SET run_id = 'a'");
     await using store = sqliteStore({ path, codec: codecOf() });
-    expect(await store.inbox({ runId: 'a' })).toEqual([]);
+    expect(await store.commands.inbox({ runId: 'a' })).toEqual([]);
   });
 });
 
@@ -72,7 +72,7 @@ async function filled(): Promise<string> {
     await store.append(nextStep(record(runId)).delta);
     await store.outcomes.keep(runId, sampleOutcome(runId), UNTIL);
   }
-  await store.send('b', { id: 'c', kind: 'steer', text: 'left' });
+  await store.commands.send('b', { id: 'c', kind: 'steer', text: 'left' });
   return path;
 }
 

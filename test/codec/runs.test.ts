@@ -107,7 +107,7 @@ describe.for(kinds)('runs on an encrypted $name store (recovery 11)', (kind) => 
         });
       }
       await executor.shutdown();
-      expect(await store.inbox({ runId: 'single' })).toHaveLength(1);
+      expect(await store.commands.inbox({ runId: 'single' })).toHaveLength(1);
       expect(bytesOf(path)).not.toContain('plainly');
       await stranger.close();
       await store.close();

@@ -73,7 +73,7 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     const groups = [eventCases, journalCases, historyCases, threadCases, changeCases, scheduleCases, limitCases];
     const others = groups.flat().flatMap((each) => (countCases.includes(each) ? [] : [titleOf(each)]));
     expect(skipped.toSorted()).toEqual(others.toSorted());
-    expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'outcomes', 'due']));
+    expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'commands', 'outcomes', 'due']));
   });
 
   test('has at most 160 lines', () => {

@@ -49,7 +49,9 @@ describe('a cancel of a run that is live here says `ended` when the record is go
     slow.open();
     expect((await (await started).result).error?.code).toBe('RUN_OWNED_ELSEWHERE');
     expect(await cancel).toBe('sent');
-    expect(await inner.inbox({ runId: 'r' })).toMatchObject([{ command: { kind: 'cancel', reason: 'no more' } }]);
+    expect(await inner.commands.inbox({ runId: 'r' })).toMatchObject([
+      { command: { kind: 'cancel', reason: 'no more' } },
+    ]);
   });
 
   test('a run whose store is away is stopped, but its cancel rejects; said again when the store is back, it ends', async () => {
@@ -102,7 +104,7 @@ describe('a message for a run that only tries to start here', () => {
     await settle();
     slow.open();
     expect(await said).toBe(answer);
-    expect(await inner.inbox({ runId: 'r' })).toHaveLength(owner ? 1 : 0);
+    expect(await inner.commands.inbox({ runId: 'r' })).toHaveLength(owner ? 1 : 0);
     expect((await started).runId).toBe('r');
     await host.executor.shutdown();
   });
@@ -219,7 +221,8 @@ describe('the end of a run', () => {
     const store = watchedStore(
       {
         before: ({ method }) => {
-          if (!['load', 'claim', 'listInterrupted', 'inbox', 'outcomes.find'].includes(method)) order.push(method);
+          if (!['load', 'claim', 'listInterrupted', 'commands.inbox', 'outcomes.find'].includes(method))
+            order.push(method);
           fault?.(method);
         },
       },

@@ -54,7 +54,7 @@ describe('a run that is live in another process', () => {
     const { clock, store, run, other, host, release } = await twoProcesses();
     expect(await other.control('r').steer('also check X')).toBe('sent');
     await look(clock);
-    expect(await store.inbox({ runId: 'r' })).toEqual([]);
+    expect(await store.commands.inbox({ runId: 'r' })).toEqual([]);
     expect((await store.load('r'))?.undelivered).toHaveLength(1);
     await look(clock);
     release('worked');
@@ -70,14 +70,14 @@ describe('a run that is live in another process', () => {
     const { executor } = hostOf({ store, clock, redact });
     await executor.control('r').steer('the key is hunter2');
     await executor.control('r').cancel('because of hunter2');
-    const waiting = await store.inbox({ runId: 'r' });
+    const waiting = await store.commands.inbox({ runId: 'r' });
     expect(waiting.map(({ command }) => command)).toMatchObject([
       { kind: 'steer', text: 'the key is ***' },
       { kind: 'cancel', reason: 'because of ***' },
     ]);
     expect(JSON.stringify(store.log)).not.toContain('hunter2');
     const steered = waiting.filter(({ command }) => command.kind === 'steer');
-    store.inbox = async () => steered;
+    store.commands.inbox = async () => steered;
     await look(clock);
     release('worked');
     await run.result;
@@ -95,7 +95,7 @@ describe('a run that is live in another process', () => {
     await expect(executor.control('r').steer(7 as never)).rejects.toThrow(TypeError);
     expect(await executor.control('r').unread()).toBe(0);
     await executor.control('r').steer('something else');
-    expect(await store.inbox({ runId: 'r' })).toMatchObject([{ command: { text: '[redaction failed]' } }]);
+    expect(await store.commands.inbox({ runId: 'r' })).toMatchObject([{ command: { text: '[redaction failed]' } }]);
   });
 
   test('gets several messages in the order in which they were sent', async () => {
@@ -113,7 +113,7 @@ describe('a run that is live in another process', () => {
     const store = watchedStore({}, memoryStore({ clock }));
     const { executor, agent } = hostOf({ store, clock, script: Array.from({ length: 20 }, () => hang()) });
     await Promise.all(Array.from({ length: 20 }, (_, i) => executor.start(agent, { runId: `r${i}`, prompt: 'Go.' })));
-    const looks = () => store.methods.filter((method) => method === 'inbox').length;
+    const looks = () => store.methods.filter((method) => method === 'commands.inbox').length;
     for (let i = 0; i < 4; i++) await look(clock);
     expect(looks()).toBe(4);
     await executor.shutdown();
@@ -124,7 +124,7 @@ describe('a run that is live in another process', () => {
   test('is not ended by a command that it does not know, as a newer version may send one', async () => {
     const { clock, store, run, release } = await twoProcesses();
     const unknown = [{ id: 'p', kind: 'pause' }, { id: 'n' }].map((command) => ({ runId: 'r', command }));
-    store.inbox = async () => unknown as never;
+    store.commands.inbox = async () => unknown as never;
     await look(clock);
     release('worked');
     expect((await run.result).status).toBe('ok');
@@ -134,7 +134,7 @@ describe('a run that is live in another process', () => {
     const clock = testClock();
     let isDown = false;
     const before = ({ method }: { method: string }) => {
-      if (isDown && method === 'inbox') throw new Error('no inbox today');
+      if (isDown && method === 'commands.inbox') throw new Error('no inbox today');
     };
     const store = watchedStore({ before }, memoryStore({ clock }));
     const host = hostOf({ store, clock, script: [hang()] });
@@ -155,7 +155,7 @@ describe('a run that is live in this process', () => {
     expect(await host.executor.control('r').steer('also check X')).toBe('durable');
     release('worked');
     expect(saidIn((await run.result).messages, 'also check X')).toBe(1);
-    expect(store.methods).not.toContain('send');
+    expect(store.methods).not.toContain('commands.send');
   });
 
   test('is over when its cancel has resolved', async () => {
@@ -274,9 +274,9 @@ describe('a run that is taken up again while its inbox hangs', () => {
     await hostOf({ store, clock, script: [hang()] }).start({ runId: 'r' });
     await hostOf({ store, clock }).executor.control('r').cancel('enough');
     const left = await afterCrash(store);
-    const said = await store.inbox({ runId: 'r' });
+    const said = await store.commands.inbox({ runId: 'r' });
     const answer = Promise.withResolvers<typeof said>();
-    const checkpoints = { ...left, inbox: () => answer.promise };
+    const checkpoints = { ...left, commands: { ...left.commands, inbox: () => answer.promise } };
     const host = hostOf({ store: checkpoints, clock, script: [hang()] });
     const starting = host.start({ runId: 'r' });
     await settle();
@@ -322,7 +322,7 @@ describe('controlling', () => {
     await inner.save(sampleRecord('r'));
     const { executor } = hostOf({ store: damaged });
     await expect(executor.control('r').steer('hello')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
-    expect(await inner.inbox({ runId: 'r' })).toEqual([]);
+    expect(await inner.commands.inbox({ runId: 'r' })).toEqual([]);
   });
 });
 

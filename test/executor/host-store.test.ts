@@ -218,10 +218,10 @@ describe("what a method of a host's store resolves to", () => {
   });
 
   test.for([5, {}, [5], [{ runId: 'r' }]])(
-    'from inbox must be a list of commands: %j is logged by the name of the port',
+    'from commands.inbox must be a list of commands: %j is logged by the name of the port',
     async (answer) => {
-      const checkpoints = { ...memoryStore(), inbox: async () => answer } as unknown as CheckpointStore;
-      const host = hostOf({ script: [hang()], store: checkpoints, defaults: { controlMs: 1 } });
+      const store = wrapStore(memoryStore(), (name, call) => (name === 'commands.inbox' ? async () => answer : call));
+      const host = hostOf({ script: [hang()], store, defaults: { controlMs: 1 } });
       await host.start({ runId: 'r' });
       await until(() => host.warned.length > 0);
       expect(host.warned[0]).toMatchObject({
@@ -229,7 +229,7 @@ describe("what a method of a host's store resolves to", () => {
         fields: {
           error: {
             code: 'STORE_UNAVAILABLE',
-            message: expect.stringMatching(/^store\.inbox returned .+; it must resolve to an array/),
+            message: expect.stringMatching(/^store\.commands\.inbox returned .+; it must resolve to an array/),
           },
         },
       });

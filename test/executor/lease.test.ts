@@ -55,7 +55,7 @@ describe('the claim of a run', () => {
     store.log.length = 0;
     await clock.advance(LEASE / 3);
     expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
-    const looks = ['renew', 'inbox', 'deliveries.take'];
+    const looks = ['renew', 'commands.inbox', 'deliveries.take'];
     expect(store.methods.filter((name) => !looks.includes(name))).toEqual([]);
     expect(delivered).toEqual([]);
     expect(await onlyRecord(inner)).toEqual(before);

@@ -227,7 +227,7 @@ describe('a process that ends during an outage', () => {
     let count = 0;
     const isDead = () => count >= writes;
     const dead = () => (isDead() ? new Promise(() => {}) : undefined);
-    const counted = ['save', 'append', 'claim', 'due.leave', 'release', 'acknowledge'];
+    const counted = ['save', 'append', 'claim', 'due.leave', 'release', 'commands.acknowledge'];
     const after = ({ method }: { method: string }) => {
       if (counted.includes(method)) count += 1;
       return dead();

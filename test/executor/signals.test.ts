@@ -288,7 +288,7 @@ describe('a wait that has its signal', () => {
     await world.store.expect(seen.claim, seen);
     expect(await host.executor.signal('paid', 2, paid('s2'))).toEqual({ to: 'r' });
     await world.clock.advance(1_000);
-    expect(await world.store.inbox({ runId: 'r' })).toEqual([]);
+    expect(await world.store.commands.inbox({ runId: 'r' })).toEqual([]);
     const other = world.waiting();
     expect(await settled(world, (await other.start({ runId: 'b' })).result)).toMatchObject({ status: 'ok' });
     expect(readBy(other)).toContain('2');
@@ -299,9 +299,9 @@ describe('a wait that has its signal', () => {
     const { waitId, topic } = seen;
     const signal = { id: 's1', topic: topic ?? '', untilMs: world.clock.now() + DAY };
     const answer = { how: 'signal', value: 1, signal } as const;
-    await world.store.send('r', { id: 'again', kind: 'answer', waitId, answer });
+    await world.store.commands.send('r', { id: 'again', kind: 'answer', waitId, answer });
     await world.clock.advance(1_000);
-    expect(await world.store.inbox({ runId: 'r' })).toEqual([]);
+    expect(await world.store.commands.inbox({ runId: 'r' })).toEqual([]);
     const other = world.waiting();
     expect(await settled(world, (await other.start({ runId: 'b' })).result)).toMatchObject({ status: 'waiting' });
   });
@@ -370,7 +370,7 @@ describe('the run tells its store which event it waits for', () => {
         isRecording = false;
       }
       // It ends a little after the save.
-      while (name === 'inbox' && isRecording) await pause();
+      while (name === 'commands.inbox' && isRecording) await pause();
       if (name === 'expect') await pause(20_000);
       if (name === 'expect' || name === 'due.leave') calls.push(name);
       return call(...given);
@@ -517,7 +517,7 @@ describe('without a store that carries signals', () => {
     ['in a store of four methods', 'four'],
   ] as const)('a signal reaches the runs of this process, also if it came before: %s', async ([, kind]) => {
     const world = scene();
-    const four = ['append', 'claim', 'renew', 'release', 'send', 'inbox', 'acknowledge', 'due'];
+    const four = ['append', 'claim', 'renew', 'release', 'commands', 'due'];
     const names = kind === 'four' ? [...four, 'outcomes'] : [];
     const store = without(world.store, 'expect', 'signal', ...names);
     const host = hostOf({

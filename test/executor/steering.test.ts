@@ -69,7 +69,7 @@ describe('a steered message', () => {
     const { run, gate, store } = await runWithGate([callTool('work', {}), reply('done')]);
     const other = createExecutor({ models: () => undefined, store });
     expect(await other.control('run-1').steer('from elsewhere', { by: { id: 'ben' } })).toBe('sent');
-    const [sent] = await store.inbox({ runId: 'run-1' });
+    const [sent] = await store.commands.inbox({ runId: 'run-1' });
     expect(sent?.command).toMatchObject({ kind: 'steer', by: { id: 'ben' } });
     gate.resolve();
     await run.result;

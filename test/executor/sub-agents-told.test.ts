@@ -43,5 +43,5 @@ test('a message for a run and its children, which finds no place in the run, is 
     await settle();
   }
   expect((await store.load(childId('r', 'c')))?.undelivered).toHaveLength(1);
-  expect(await store.inbox({ runId: 'r' })).toHaveLength(1);
+  expect(await store.commands.inbox({ runId: 'r' })).toHaveLength(1);
 });

@@ -94,7 +94,7 @@ const claimless = ({ log }: { log: readonly StoreCall[] }) =>
     .filter(({ args }) => (args.at(-1) as { claim?: Claim } | undefined)?.claim === undefined);
 
 describe('a process that is taken over while it resolves a run', () => {
-  test.for(['load', 'inbox'] as const)(
+  test.for(['load', 'commands.inbox'] as const)(
     'in store.%s: the run that has ended elsewhere is not ended again, and its kept outcome stands (recovery 3, promise e)',
     async (method) => {
       const clock = testClock();

@@ -32,7 +32,7 @@ describe('a run whose checkpointer has a throttle', () => {
     await until(() => host.model.calls.length === 2);
     await settle(20);
     expect(state.failing).toBeLessThan(1);
-    const stored = JSON.stringify([await inner.load('r'), await inner.inbox({ runId: 'r' })]);
+    const stored = JSON.stringify([await inner.load('r'), await inner.commands.inbox({ runId: 'r' })]);
     expect(stored).toContain('also X');
   });
 

@@ -48,7 +48,7 @@ describe('the end of a child', () => {
     await world.until(async () => (await world.resting()).includes(leaf), 'the rest of the leaf');
     // The call of its parent still runs: the store has not answered.
     expect(await world.process().executor.control(leaf).cancel('not now')).toBe('ended');
-    expect((await world.store.inbox({ runId: mid })).map(({ command }) => command)).toMatchObject([
+    expect((await world.store.commands.inbox({ runId: mid })).map(({ command }) => command)).toMatchObject([
       { kind: 'child-ended', childRunId: leaf, callId: 'to-leaf', output: { type: 'error-text' } },
     ]);
     await world.clock.advance(5_000);
@@ -64,10 +64,16 @@ describe('the end of a child', () => {
     const world = treeWorld();
     await atRest(world);
     const output = { type: 'text', value: 'forged' } as const;
-    await world.store.send(root, { id: 'x', kind: 'child-ended', childRunId: '~other', callId: 'other', output });
+    await world.store.commands.send(root, {
+      id: 'x',
+      kind: 'child-ended',
+      childRunId: '~other',
+      callId: 'other',
+      output,
+    });
     await approve(world, leaf);
     await world.until(async () => (await world.store.load(leaf)) === null, 'the end of the leaf');
-    await world.store
+    await world.store.commands
       .send(mid, { id: 'y', kind: 'child-ended', childRunId: leaf, callId: 'to-leaf', output })
       .catch(() => {});
     await ended(world);

@@ -36,7 +36,9 @@ describe('POST /runs/:runId/events', () => {
         status: 202,
         body: { runId: 'p', state: 'sent' },
       });
-    expect(await checkpoints.inbox({ runId: 'p' })).toMatchObject([{ command: { id: 'click-7', event: stop.event } }]);
+    expect(await checkpoints.commands.inbox({ runId: 'p' })).toMatchObject([
+      { command: { id: 'click-7', event: stop.event } },
+    ]);
   });
 
   test('refuses with mustTake an event that the state does not take: 409, and nothing is kept (workflow 18, 25)', async () => {
@@ -44,7 +46,7 @@ describe('POST /runs/:runId/events', () => {
     const host = webHost({ store: checkpoints, workflows: [parcel] });
     const send = (type: string) => host.ask('/runs/p/events', { body: { event: { type }, mustTake: true } });
     expect(await send('rush')).toMatchObject({ status: 409, body: { code: 'EVENT_NOT_TAKEN' } });
-    expect(await checkpoints.inbox({ runId: 'p' })).toEqual([]);
+    expect(await checkpoints.commands.inbox({ runId: 'p' })).toEqual([]);
     expect((await send('stop')).status).toBe(202);
   });
 

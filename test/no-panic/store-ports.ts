@@ -76,19 +76,20 @@ const storePorts: readonly Port[] = [
     ends: refused,
   },
   {
-    name: 'store.inbox',
+    name: 'store.commands.inbox',
     scene: (act) => ({
-      ...working(storeWith('inbox', act), { defaults: { controlMs: 5, portMs: 20, firstChunkMs: 60 } }),
+      ...working(storeWith('commands.inbox', act), { defaults: { controlMs: 5, portMs: 20, firstChunkMs: 60 } }),
       script: [hang(), hang(), hang()],
     }),
     ends: { else: 'MODEL_STALLED' },
   },
   {
-    name: 'store.acknowledge',
+    name: 'store.commands.acknowledge',
     scene: (act) => {
       const waiting = [{ runId: 'r', command: { id: 'a', kind: 'steer', text: 'hello' } }];
       let looks = 0;
-      const store = { ...memoryStore(), inbox: async () => (looks++ < 3 ? waiting : []), acknowledge: act };
+      const inbox = async () => (looks++ < 3 ? waiting : []);
+      const store = { ...memoryStore(), commands: { inbox, acknowledge: act, send: async () => {} } };
       return {
         ...working(store as CheckpointStore, { defaults: { controlMs: 5, portMs: 20, firstChunkMs: 60 } }),
         script: [hang(), hang(), hang()],
@@ -97,11 +98,11 @@ const storePorts: readonly Port[] = [
     ends: { else: 'MODEL_STALLED' },
   },
   {
-    name: 'store.send, to a run of another process',
+    name: 'store.commands.send, to a run of another process',
     scene: (act) => {
       const store = memoryStore();
       return {
-        ...working({ ...store, send: act } as CheckpointStore, { defaults: { portMs: 20 } }),
+        ...working({ ...store, commands: { ...store.commands, send: act } }, { defaults: { portMs: 20 } }),
         after: async (executor) => {
           await store.claim('elsewhere', 'another process', 60_000);
           const control = executor.control('elsewhere');

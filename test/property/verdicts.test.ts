@@ -158,7 +158,7 @@ async function letRest(store: ReturnType<typeof memoryStore>, { waits, parked }:
   const attempts = (claim?.attempts ?? 1) - 1;
   if (claim) await store.due.leave(claim, { dueAt: waitingOf(waits).wakeAt, readUpTo: 0, attempts });
   if (waits === 'answered')
-    await store.send(runId, { id: 'a', kind: 'answer', waitId: 'w', answer: { how: 'answer', value: 1 } });
+    await store.commands.send(runId, { id: 'a', kind: 'answer', waitId: 'w', answer: { how: 'answer', value: 1 } });
 }
 
 type List = Exclude<keyof RecoveryReport, 'waiting'>;

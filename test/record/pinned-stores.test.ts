@@ -54,7 +54,7 @@ async function refilled(version: PinnedVersion): Promise<string> {
   const { records, kept } = writtenRecords(version);
   for (const record of records) await store.save(record);
   if (kept) await store.outcomes.keep('kept', kept, KEPT_UNTIL);
-  await store.send('single', steered);
+  await store.commands.send('single', steered);
   return path;
 }
 

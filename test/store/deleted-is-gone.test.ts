@@ -55,9 +55,9 @@ describe('what is deleted is gone from the bytes of the store: SQLite', () => {
         await store.append({ runId, revision, from: texts.length + 1, messages: [], head });
       }
       const claim = await store.claim(runId, 'us', 60_000);
-      await store.send(runId, { id: 'a', kind: 'steer', text });
-      await store.send(runId, { id: 'b', kind: 'steer', text });
-      if (claim) await store.acknowledge(claim, ['a']);
+      await store.commands.send(runId, { id: 'a', kind: 'steer', text });
+      await store.commands.send(runId, { id: 'b', kind: 'steer', text });
+      if (claim) await store.commands.acknowledge(claim, ['a']);
       if (claim) await store.release(claim);
     }
     expect(countIn(dir)).toBeGreaterThan(40);

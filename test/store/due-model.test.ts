@@ -97,13 +97,13 @@ async function answer(
     held: async () => [await store.due.heldUntil(runId), await store.due.deploymentOf(runId)],
     release: async () => claim && store.release(claim),
     leave: async () => claim && store.due.leave(claim, { ...dueAt, readUpTo: read.get(runId) ?? 0, attempts: 0 }),
-    send: () => store.send(runId, { id: `c${which}`, kind: 'steer', text: 'Hello.' }),
+    send: () => store.commands.send(runId, { id: `c${which}`, kind: 'steer', text: 'Hello.' }),
     read: async () => {
-      const inbox = await store.inbox({ runId });
+      const inbox = await store.commands.inbox({ runId });
       read.set(runId, Math.max(read.get(runId) ?? 0, ...inbox.map(({ seq = 0 }) => seq)));
       return inbox.map(({ command, sentAt }) => [command, sentAt]);
     },
-    acknowledge: async () => claim && store.acknowledge(claim, [`c${which}`]),
+    acknowledge: async () => claim && store.commands.acknowledge(claim, [`c${which}`]),
     delete: async () => {
       await store.delete(runId, by);
       read.delete(runId);

@@ -48,7 +48,7 @@ test("what a host's driver throws when outcomes are forgotten by the minute ends
         throw new Error('not a promise that rejects');
       },
     },
-    inbox: async () => [],
+    commands: { inbox: async () => [] },
   };
   const store = storeFrom(driver, { clock });
   const unhandled: unknown[] = [];

@@ -58,6 +58,7 @@ describe('the groups of a store', () => {
 
   test.for([
     ['takeTurns', 'limits'],
+    ['acknowledge', 'commands'],
     ['keepOutcome', 'outcomes'],
     ['takeUndelivered', 'deliveries'],
   ] as const)('%s at the store itself is refused, and the error names the group %s', ([method, group]) => {

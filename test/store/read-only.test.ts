@@ -29,7 +29,7 @@ describe('a store in SQLite that is open for reading only', () => {
     expect(await reader.load('run')).toEqual(record);
     expect(await reader.listInterrupted()).toMatchObject([{ runId: 'run' }]);
     expect(await reader.outcomes.find('run')).toBeNull();
-    expect(await reader.inbox({ runId: 'run' })).toEqual([]);
+    expect(await reader.commands.inbox({ runId: 'run' })).toEqual([]);
     expect(await reader.due.list({ limit: 10 })).toMatchObject({ runs: [{ runId: 'run' }] });
     expect(await reader.history.list({ limit: 10 })).toEqual([]);
     expect(await reader.threads.list()).toEqual([]);
@@ -53,7 +53,7 @@ describe('a store in SQLite that is open for reading only', () => {
       () => reader.claim('run', 'you', 1_000),
       () => reader.renew(claim, 1_000),
       () => reader.release(claim),
-      () => reader.send('run', command),
+      () => reader.commands.send('run', command),
       () => reader.history.erase('run'),
       () => reader.signal({ id: 's', name: 'paid', key: '', value: 1, until: 1 } as never),
       () => reader.outcomes.forget(),

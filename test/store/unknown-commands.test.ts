@@ -49,9 +49,9 @@ test('a command of a newer version stays in the inbox, and a damaged one keeps n
   put('e', '{"id":"e","kind":"danc', 1);
   put('f', '{"id":"f","kind":"prance"}');
   const claim = (await store.claim('run', 'me', 60_000)) as Claim;
-  const [sent, ...others] = await store.inbox({ owner: 'me' });
+  const [sent, ...others] = await store.commands.inbox({ owner: 'me' });
   expect([sent?.command, others]).toEqual([{ id: 'd', kind: 'unknown', v: 4 }, []]);
   expect(await store.due.leave(claim, { readUpTo: 0 })).toBe(false);
   expect(await store.due.leave(claim, { readUpTo: sent?.seq ?? 0 })).toBe(true);
-  expect(await store.inbox({ runId: 'run' })).toHaveLength(1);
+  expect(await store.commands.inbox({ runId: 'run' })).toHaveLength(1);
 });

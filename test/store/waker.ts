@@ -41,7 +41,7 @@ async function work(place: Place): Promise<void> {
     const { does, runId, topic, afterMs } = JSON.parse(line) as Task;
     if (afterMs > 0) await sleep(afterMs);
     if (does === 'hold') await hold(store, runId);
-    else if (does === 'send') await store.send(runId, { id: 'wake', kind: 'steer', text: 'Wake up.' });
+    else if (does === 'send') await store.commands.send(runId, { id: 'wake', kind: 'steer', text: 'Wake up.' });
     else await store.signal({ topic, id: runId, value: runId, untilMs: Date.now() + 600_000 });
     process.stdout.write('done\n');
   }

@@ -88,7 +88,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
       await sleep(pause());
       const hasLeft = await act(claim);
       await telling;
-      const inbox = await store.inbox({ runId });
+      const inbox = await store.commands.inbox({ runId });
       expect(inbox, `round ${round}, seed ${seed}`).toHaveLength(1);
       expect(await dueOf(store), `round ${round}, seed ${seed}`).toEqual(hasLeft ? [runId] : []);
       counts[hasLeft ? 0 : 1] += 1;

@@ -216,7 +216,7 @@ describe.concurrent('the store of `pawl studio`', () => {
     const writing = await StudioProcess.start([...store, '--write'], { cwd });
     expect((await writing.post('/runs/r1/steer', { text: 'faster' })).status).toBeLessThan(300);
     await using worker = sqliteStore({ path: join(cwd, 'runs.db') });
-    const inbox = await worker.inbox({ runId: 'r1' });
+    const inbox = await worker.commands.inbox({ runId: 'r1' });
     expect(inbox).toMatchObject([{ command: { kind: 'steer', text: 'faster' } }]);
     await writing.stop();
   });

@@ -34,7 +34,7 @@ describe.skipIf(whyNoPostgres)('`pawl studio` on PostgreSQL', () => {
     expect((await studio.get('/runs')).body).toMatchObject({ items: [{ runId: 'r1' }] });
     expect(await writes()).toBe(before);
     expect((await studio.post('/runs/r1/steer', { text: 'faster' })).status).toBeLessThan(300);
-    expect(await store.inbox({ runId: 'r1' })).toMatchObject([{ command: { kind: 'steer', text: 'faster' } }]);
+    expect(await store.commands.inbox({ runId: 'r1' })).toMatchObject([{ command: { kind: 'steer', text: 'faster' } }]);
     expect(await studio.stop()).toBe(0);
   });
 });

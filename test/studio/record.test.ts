@@ -109,7 +109,7 @@ describe('GET /runs/:runId/record', () => {
     const other = hostOf({ store, script: [hang()], journal: { flushMs: 5 } });
     await other.start({ runId: 'r', callerId: 'ada' });
     const { ask } = studioHost({ store });
-    await store.send('r', { id: 'c', kind: 'steer', text: 'Be quick.' });
+    await store.commands.send('r', { id: 'c', kind: 'steer', text: 'Be quick.' });
     const { body } = await ask('/runs/r/record');
     expect(body.line.state).toBe('run');
     expect(body.verdict).toEqual({

@@ -182,11 +182,13 @@ describe('a workflow and the one that it calls', () => {
       });
       const storage = memoryStore();
       let isAway = true;
-      const send: typeof storage.send = async (runId, command) => {
+      const send: typeof storage.commands.send = async (runId, command) => {
         if (isAway && runId === 'r' && command.kind === 'event') throw new Error('the store is away');
-        return storage.send(runId, command);
+        return storage.commands.send(runId, command);
       };
-      const store = Object.assign(Object.create(storage) as typeof storage, { send });
+      const store = Object.assign(Object.create(storage) as typeof storage, {
+        commands: { ...storage.commands, send },
+      });
       const defaults = { waitLingerMs: 1, dueMs: 20, controlMs: 20 };
       const boot = () => createExecutor({ store, workflows: [outer, inner], defaults, logger: { warn: () => {} } });
       const executor = boot();

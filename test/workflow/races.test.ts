@@ -130,7 +130,7 @@ describe('of two calls, the one that ends first', () => {
       await pass(8_000);
     }
     await ofChildren.shutdown();
-    expect(await store.inbox({ runId: 'r' })).toHaveLength(2);
+    expect(await store.commands.inbox({ runId: 'r' })).toHaveLength(2);
     const last = boot();
     await last.recover();
     await pass(8_000);

@@ -121,7 +121,7 @@ describe('an event with a schema', () => {
     await expect(known.control('r').send({ type: 'cancel', by: 7 })).rejects.toMatchObject(unfit);
     const stranger = createExecutor({ store });
     await expect(stranger.control(order, 'r').send({ type: 'cancel', by: 7 as never })).rejects.toMatchObject(unfit);
-    expect(await store.inbox({ runId: 'r' })).toEqual([]);
+    expect(await store.commands.inbox({ runId: 'r' })).toEqual([]);
     expect(await stranger.control(order, 'r').send({ ...cancel, times: '3' })).toBe('sent');
     await known.recover();
     await until(async () => (await store.outcomes.find('r')) !== null);

@@ -2,7 +2,6 @@
 // WATCH), etcd, a cloud's table. All of a run but its messages is one value, so that one swap is one transaction.
 import { randomUUID } from 'node:crypto';
 import { type Codec, PawlError } from 'pawl';
-import type { InboxOf } from 'pawl/stores/kit';
 import * as kit from 'pawl/stores/kit';
 
 /** What the server can do. */
@@ -106,13 +105,14 @@ class CompareAndSet implements kit.StoreDriver {
     },
   };
 
-  async inbox(of: InboxOf): Promise<kit.StoredCommand[]> {
-    const isAsked = (id: string, { lease }: Value) => ('runId' in of ? id === of.runId : lease?.owner === of.owner);
-    return (await this.#runs()).flatMap(([id, value]) => (isAsked(id, value) ? kit.commandsIn(value) : []));
-  }
+  readonly commands: kit.CommandDriver = {
+    inbox: async (of) =>
+      (await this.#runs()).flatMap(([id, value]) =>
+        ('runId' in of ? id === of.runId : value.lease?.owner === of.owner) ? kit.commandsIn(value) : [],
+      ),
+  };
 
   #valueOf = async (runId: string) => read(await this.#writes.idle(runId).then(() => this.#keys.get(keyOf(runId))));
-
   #heads = async () => (await this.#runs()).flatMap(([id, value]) => kit.headsIn(id, value, times));
 
   async #runs(): Promise<(readonly [runId: string, value: Value])[]> {

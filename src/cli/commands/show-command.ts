@@ -123,7 +123,7 @@ function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: str
 /** The commands that the run has not processed yet. A damaged one must not prevent the output of the record. */
 async function inboxOf({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly SentCommand[]> {
   try {
-    return await store.inbox({ runId });
+    return await store.commands.inbox({ runId });
   } catch (error) {
     output.say(`pawl: warning: the commands to the run cannot be read: ${lineOf(error)}`);
     return [];

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Codec, WorkOptions } from '../../index.ts';
-import type { AppendingStore, ControlStore, OutcomeStore } from '../../kit.ts';
+import type { AppendingStore, CommandStore, OutcomeStore, OwningStore } from '../../kit.ts';
 import { type SqliteStore, sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
@@ -9,7 +9,8 @@ import { openPostgres, postgresListener } from './open-postgres.ts';
 import { identityOfStore, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
-export interface RunStore extends AppendingStore, ControlStore, Pick<SqliteStore, 'storedRows'> {
+export interface RunStore extends AppendingStore, OwningStore, Pick<SqliteStore, 'storedRows'> {
+  readonly commands: CommandStore;
   readonly outcomes: OutcomeStore;
   /** An absolute path, or a URL without its password. */
   readonly path: string;

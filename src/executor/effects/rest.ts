@@ -137,7 +137,7 @@ function keep(run: ActiveRun, since: number): void {
 /** When the run continues by itself. One with a command that it could not take looks again soon. */
 async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise<number | undefined> {
   const store = run.services.config.store as RestingStore;
-  const sent = await store.inbox({ runId: run.runId });
+  const sent = await store.commands.inbox({ runId: run.runId });
   const soon = unreadDueAt(
     sent.filter(({ command }) => !commands.includes(command.id)),
     run.services.config.clock.now(),

@@ -1,5 +1,5 @@
 import type { Warn } from '../../log/log.ts';
-import { carriesCommands, isEvents } from '../../store/capabilities.ts';
+import { isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -52,13 +52,13 @@ export class DueHints {
     return { ...store, ...this.#sending(store), ...this.#signaling(store), ...this.#admitting(store) };
   }
 
-  #sending(store: CheckpointStore) {
-    if (!carriesCommands(store)) return {};
-    const send: typeof store.send = async (runId, command) => {
-      await store.send(runId, command);
+  #sending({ commands }: CheckpointStore) {
+    if (!commands) return {};
+    const send: typeof commands.send = async (runId, command) => {
+      await commands.send(runId, command);
       this.tell(runId);
     };
-    return { send };
+    return { commands: { ...commands, send } };
   }
 
   #signaling(store: CheckpointStore) {

@@ -154,7 +154,7 @@ export function controlOf(services: ExecutorServices, runId: string, agent?: Age
     },
     wake: (waitId) => wake(services, runId, waitId),
     send: (event, options = {}) => sendEvent(services, runId, { event, options, agent }),
-    unread: async () => (await mailStore(services).inbox({ runId })).length,
+    unread: async () => (await mailStore(services).commands.inbox({ runId })).length,
     park: (reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (options = {}) => unpark(services, runId, options),
     retry: (options = {}) => retryStored(services, runId, options),
@@ -238,7 +238,7 @@ async function wake(services: ExecutorServices, runId: string, waitId: string | 
 async function send(services: ExecutorServices, runId: string, command: Command): Promise<void> {
   const sent = withoutSecrets(services, checkCommand(command));
   await refuseUnreadable(services, runId, command);
-  await mailStore(services).send(runId, sent);
+  await mailStore(services).commands.send(runId, sent);
 }
 
 /**

@@ -3,7 +3,6 @@ import { callOf } from '../../run/open-step.ts';
 import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
 import { waitsOf } from '../../run/waits/wait-rules.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
-import { carriesCommands } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
@@ -160,8 +159,7 @@ async function isSignalTaken(run: ActiveRun, given: GivenAnswer, answer: SignalA
     if (policyOf(readProperty(error, 'code'))?.retry !== 'never') return false;
     const { store } = run.services.config;
     // While this command is in the inbox, the store takes the wait for served.
-    if (run.claim && store && carriesCommands(store) && given.command !== undefined)
-      await store.acknowledge(run.claim, [given.command]);
+    if (run.claim && given.command !== undefined) await store?.commands?.acknowledge(run.claim, [given.command]);
     run.waits.again(given.waitId);
     return true;
   }

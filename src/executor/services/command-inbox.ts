@@ -1,7 +1,6 @@
 import type { Warn } from '../../log/log.ts';
 import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
-import { carriesCommands } from '../../store/capabilities.ts';
-import type { CheckpointStore, Claim, ControlStore } from '../../store/port.ts';
+import type { CheckpointStore, Claim, CommandStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
@@ -43,7 +42,7 @@ const MAX_REMEMBERED = 100;
  * run finds it again.
  */
 export class CommandInbox {
-  readonly #store: ControlStore | undefined;
+  readonly #store: CommandStore | undefined;
   readonly #around: Surroundings;
   readonly #members = new Map<string, CommandTarget>();
   /** Commands on their way into a run, by `runId` and id; each promise resolves when the run has answered. */
@@ -59,7 +58,7 @@ export class CommandInbox {
   #isFailing = false;
 
   constructor(store: CheckpointStore | undefined, around: Surroundings) {
-    this.#store = store && carriesCommands(store) ? store : undefined;
+    this.#store = store?.commands;
     this.#around = around;
   }
 
@@ -119,7 +118,7 @@ export class CommandInbox {
    */
   async lookFirst(): Promise<void> {
     const { clock, everyMs, ms } = this.#around;
-    await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.inbox' }).catch(() => {});
+    await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.commands.inbox' }).catch(() => {});
   }
 
   #arm(): void {
@@ -131,7 +130,7 @@ export class CommandInbox {
     }, everyMs);
   }
 
-  async #lookOnce(store: ControlStore): Promise<boolean> {
+  async #lookOnce(store: CommandStore): Promise<boolean> {
     const { owner, warn } = this.#around;
     const members = [...this.#members.values()];
     this.#acknowledged.clear();
@@ -153,7 +152,7 @@ export class CommandInbox {
   }
 
   /** The commands of one run may fill a whole answer: then the store is asked about each run by itself. */
-  async #lookAtEach(store: ControlStore, members: readonly CommandTarget[]): Promise<void> {
+  async #lookAtEach(store: CommandStore, members: readonly CommandTarget[]): Promise<void> {
     const failed: unknown[] = [];
     for (const member of members) {
       if (this.#members.get(member.runId) !== member) continue;
@@ -168,7 +167,7 @@ export class CommandInbox {
   }
 
   /** Delivers the stored commands of a run that it does not have yet. @param sent all commands that wait for the run */
-  #deliver(store: ControlStore, member: CommandTarget, sent: readonly SentCommand[]): void {
+  #deliver(store: CommandStore, member: CommandTarget, sent: readonly SentCommand[]): void {
     // A run that has left may not be recorded here: no later call would remove it.
     if (this.#members.get(member.runId) !== member) return;
     const { commands } = member;
@@ -209,7 +208,7 @@ export class CommandInbox {
     if (highest > 0) this.#readUpTo.set(runId, highest);
   }
 
-  async #hand(store: ControlStore, member: CommandTarget, sent: SentCommand): Promise<void> {
+  async #hand(store: CommandStore, member: CommandTarget, sent: SentCommand): Promise<void> {
     const { id } = sent.command;
     // Its place among the commands under way is taken first.
     await Promise.resolve();
@@ -222,7 +221,7 @@ export class CommandInbox {
     }
   }
 
-  async #acknowledge(store: ControlStore, member: CommandTarget, ids: readonly string[]): Promise<void> {
+  async #acknowledge(store: CommandStore, member: CommandTarget, ids: readonly string[]): Promise<void> {
     const { claim, runId } = member;
     const { warn } = this.#around;
     if (!claim) return;

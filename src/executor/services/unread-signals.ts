@@ -46,7 +46,7 @@ export async function returnUnread(
   const { runId } = claim;
   try {
     for (const { id: waitId } of expected) await store.expect(claim, { waitId, topic: null });
-    for (const sent of await store.inbox({ runId })) {
+    for (const sent of await store.commands.inbox({ runId })) {
       const answer = signalIn(sent);
       if (answer) await returnSignal(config, runId, { ...answer, sentAt: answer.signal.sentAt ?? sent.sentAt });
     }

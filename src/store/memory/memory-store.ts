@@ -1,7 +1,6 @@
 import { addTotals, isInRange, type TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
-import type { StoredCommand } from '../commands.ts';
 import { type CountedHead, countAmong } from '../counting/counts.ts';
 import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
@@ -11,12 +10,12 @@ import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import { type Bucket, IDLE_MS, type LimitDriver, REMOVED_AT_ONCE } from '../limits/buckets.ts';
-import type { InboxOf } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
 import { noteRow } from '../schedules/note-row.ts';
 import type {
+  CommandDriver,
   DueDriver,
   HistoryDriver,
   JournalDriver,
@@ -90,6 +89,12 @@ class MemoryDriver implements StoreDriver {
     },
     read: async (runId, page) => (this.#recordOf(runId) ? this.#journals.read(runId, page) : null),
     content: async (runId, range, row) => this.#content(runId, range, row),
+  };
+  readonly commands: CommandDriver = {
+    inbox: async (of) => {
+      if ('runId' in of) return commandsIn(this.#runs.get(of.runId) ?? {});
+      return [...this.#runs.values()].flatMap((value) => (value.lease?.owner === of.owner ? commandsIn(value) : []));
+    },
   };
   readonly outcomes: OutcomeDriver = {
     find: async (runId) => this.#run(runId)?.kept?.text ?? null,
@@ -218,11 +223,6 @@ class MemoryDriver implements StoreDriver {
 
   async changeMark(): Promise<string> {
     return String(this.#changes);
-  }
-
-  async inbox(of: InboxOf): Promise<readonly StoredCommand[]> {
-    if ('runId' in of) return commandsIn(this.#runs.get(of.runId) ?? {});
-    return [...this.#runs.values()].flatMap((value) => (value.lease?.owner === of.owner ? commandsIn(value) : []));
   }
 
   /** The stored state of a run. What has expired is removed, even if the clock is set back later. */

@@ -4,15 +4,14 @@ import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
-import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { LimitDriver } from '../limits/buckets.ts';
-import type { Claim, InboxOf } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import { decideNow } from '../rules/decision.ts';
 import type {
+  CommandDriver,
   DueDriver,
   HistoryDriver,
   ListedHead,
@@ -147,6 +146,7 @@ class PostgresDriver implements StoreDriver {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
+  readonly commands: CommandDriver;
   readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
@@ -164,6 +164,15 @@ class PostgresDriver implements StoreDriver {
     const reader = new Reader(server, this.#queue, timeoutMs);
     this.#reader = reader;
     const taker = new Taker(server, { reader, queue: this.#queue });
+    this.commands = {
+      inbox: (of) => {
+        const read = (session: PoolSession) => readInbox(session, server, of);
+        return 'runId' in of ? reader.afterWrites(read, of.runId) : reader.insist(read);
+      },
+      send: (command) => reader.send(command),
+      acknowledge: (claim, ids) =>
+        reader.afterWrites((session) => acknowledgeRows(session, server.tables, { claim, ids }), claim.runId),
+    };
     this.outcomes = {
       find: (runId) => reader.outcome(runId),
       forget: (options) => reader.forgetOutcomes(options),
@@ -223,20 +232,6 @@ class PostgresDriver implements StoreDriver {
 
   changeMark(): Promise<string> {
     return this.#reader.afterWrites((session) => readSnapshot(session));
-  }
-
-  inbox(of: InboxOf): Promise<StoredCommand[]> {
-    const read = (session: PoolSession) => readInbox(session, this.#server, of);
-    return 'runId' in of ? this.#reader.afterWrites(read, of.runId) : this.#reader.insist(read);
-  }
-
-  send(command: CommandToSend): Promise<void> {
-    return this.#reader.send(command);
-  }
-
-  acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
-    const work = (session: PoolSession) => acknowledgeRows(session, this.#server.tables, { claim, ids });
-    return this.#reader.afterWrites(work, claim.runId);
   }
 
   async close(): Promise<void> {

@@ -215,7 +215,7 @@ export class StoredReader {
   /** A damaged command counts as never sent: it must not block the others. */
   async inbox(of: InboxOf): Promise<SentCommand[]> {
     const sent: SentCommand[] = [];
-    for (const { runId, text, seq, sentAt } of await this.#driver.inbox(of)) {
+    for (const { runId, text, seq, sentAt } of await this.#driver.commands.inbox(of)) {
       if (sent.length === MAX_WAITING) break;
       try {
         const command = decodeCommand(this.#encryption.open(text, runId, 'command'));
@@ -233,7 +233,7 @@ export class StoredReader {
    */
   async findDamage(runId: string, readUpTo: number): Promise<number | undefined> {
     let last: number | undefined;
-    for (const { text, seq = 0 } of await this.#driver.inbox({ runId })) {
+    for (const { text, seq = 0 } of await this.#driver.commands.inbox({ runId })) {
       if (seq <= readUpTo) continue;
       if (!this.#isDamaged(runId, text)) return undefined;
       last = Math.max(last ?? 0, seq);

@@ -4,15 +4,14 @@ import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import type { StoredCommand } from '../commands.ts';
 import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import type { LimitDriver } from '../limits/buckets.ts';
-import type { InboxOf } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import { leaseClock } from '../rules/lease-clock.ts';
 import type {
+  CommandDriver,
   DueDriver,
   HistoryDriver,
   JournalDriver,
@@ -130,6 +129,7 @@ class SqliteDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly #removals: Removals;
+  readonly commands: CommandDriver;
   readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
@@ -149,6 +149,7 @@ class SqliteDriver implements StoreDriver {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
     };
+    this.commands = { inbox: (of) => this.#reader.afterWrites(({ tables }) => tables.inboxes.read(of)) };
     this.outcomes = {
       find: (runId) => this.#reader.outcome(runId),
       forget: ({ dryRun, limit }) =>
@@ -231,10 +232,6 @@ class SqliteDriver implements StoreDriver {
 
   changeMark(): Promise<string> {
     return this.#reader.afterWrites(({ reads }) => reads.changeMark());
-  }
-
-  inbox(of: InboxOf): Promise<StoredCommand[]> {
-    return this.#reader.afterWrites(({ tables }) => tables.inboxes.read(of));
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import type { Model } from '../../model/port.ts';
 import { modelOf } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
-import { carriesCommands, isAppending } from '../../store/capabilities.ts';
+import { isAppending } from '../../store/capabilities.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
@@ -297,13 +297,11 @@ async function openStores({ store, events }: CrashTestOptions, time: MovedTime):
   const stores = new OpenedStores(store ?? (() => memory));
   try {
     const { bare } = await stores.open();
-    if (!events || carriesCommands(bare)) return stores;
+    if (!events || bare.commands) return stores;
   } catch (error) {
     throw wrong(`store() must give a checkpoint store: ${toErrorData(error).message}`, error);
   }
-  throw wrong(
-    'events needs a store with an inbox (send, inbox, acknowledge), which the store that store() gave has not',
-  );
+  throw wrong('events needs a store with the group commands, which the store that store() gave has not');
 }
 
 const CLOSE_MS = 5_000;

@@ -4,7 +4,7 @@ import { topicOf } from '../../run/identity.ts';
 import { isAtRest } from '../../run/waits/model-waits.ts';
 import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
-import { carriesCommands, isDue, isEvents } from '../../store/capabilities.ts';
+import { isDue, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { wrapStore } from '../../store/read-only.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
@@ -123,8 +123,7 @@ export class HistoryPerson {
   /** Before a process begins: what was answered, and is over, is sent once more. */
   async begin(store: CheckpointStore, runIds: readonly string[]): Promise<void> {
     if (this.#sent.length > 0) await this.#repeat(store, await openWaitsIn(store, runIds));
-    if (this.#lastEvent && carriesCommands(store))
-      await store.send(this.#options.ledger.runId, this.#lastEvent).catch(() => {});
+    if (this.#lastEvent) await store.commands?.send(this.#options.ledger.runId, this.#lastEvent).catch(() => {});
   }
 
   /** Sends the next machine event to the workflow, twice. @returns whether there was one */
@@ -132,7 +131,7 @@ export class HistoryPerson {
     const { events, ledger } = this.#options;
     const { runId, machine } = ledger;
     const { workflow } = (events && (await store.load(runId))) ?? {};
-    if (!events || !workflow || !carriesCommands(store)) return false;
+    if (!events || !workflow || !store.commands) return false;
     const { value = null, context = null } = workflow.snapshot;
     const event = events({ state: value, context, sent: machine.sent.length });
     if (event === undefined) return false;
@@ -159,13 +158,13 @@ export class HistoryPerson {
 
   /** Sends late answers: the same one, and that of another person. @returns whether anything was sent */
   async #repeat(store: CheckpointStore, open: readonly AskedWait[]): Promise<boolean> {
-    if (!carriesCommands(store)) return false;
+    if (!store.commands) return false;
     const late = this.#sent.filter(({ waitId, isRepeated }) => !isRepeated && open.every(({ id }) => id !== waitId));
     for (const sent of late) {
       sent.isRepeated = true;
       const other = { id: `late-${sent.waitId}`, kind: 'answer', waitId: sent.waitId, by: LATE } as const;
       for (const command of [sent.command, { ...other, answer: { how: 'deny' } }] as const)
-        await store.send(sent.runId, command).catch(() => {});
+        await store.commands.send(sent.runId, command).catch(() => {});
     }
     return late.length > 0;
   }
@@ -231,7 +230,8 @@ export class HistoryPerson {
   #executor(store: CheckpointStore, waitId?: string): Executor {
     const noted = wrapStore(store, (name, call) => async (...args) => {
       const [runId, command] = args as [string, Command];
-      if (name === 'send' && waitId !== undefined) this.#sent.push({ waitId, runId, command, isRepeated: false });
+      if (name === 'commands.send' && waitId !== undefined)
+        this.#sent.push({ waitId, runId, command, isRepeated: false });
       return call(...args);
     });
     const { time, base } = this.#options;
@@ -253,9 +253,9 @@ export class HistoryPerson {
   }
 
   async #checkRead(store: CheckpointStore, runIds: ReadonlySet<string>): Promise<void> {
-    if (!carriesCommands(store)) return;
+    if (!store.commands) return;
     for (const runId of runIds) {
-      const unread = (await store.inbox({ runId })).map(({ command }) => command.kind);
+      const unread = (await store.commands.inbox({ runId })).map(({ command }) => command.kind);
       if (unread.includes('answer'))
         this.#options.ledger.complain('h', `run ${runId} rests with an answer that it has not read`);
       if (unread.includes('event'))

@@ -83,7 +83,15 @@ interface World {
 
 const writes: readonly MethodName[] = [
   ...(['save', 'append', 'delete', 'outcomes.keep', 'deliveries.mark', 'claim', 'due.take', 'release'] as const),
-  ...(['due.leave', 'history.end', 'history.erase', 'send', 'acknowledge', 'expect', 'signal'] as const),
+  ...([
+    'due.leave',
+    'history.end',
+    'history.erase',
+    'commands.send',
+    'commands.acknowledge',
+    'expect',
+    'signal',
+  ] as const),
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
 const owned = [

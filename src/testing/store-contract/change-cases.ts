@@ -48,7 +48,7 @@ export const countCases: readonly Draft[] = [
       await resting(store, 'sleeps', 'timer');
       await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
       assert.deepEqual(await countsOf(store), { live: 1, due: 1, waiting: { event: 2, timer: 1 }, parked: 1 });
-      await store.send('asks', { id: 'c', kind: 'steer', text: 'wake up' });
+      await store.commands.send('asks', { id: 'c', kind: 'steer', text: 'wake up' });
       assert.deepEqual(await countsOf(store), { live: 1, due: 2, waiting: { event: 1, timer: 1 }, parked: 1 });
       await store.save(sampleRecord('parked'));
       assert.deepEqual(await countsOf(store), { live: 1, due: 3, waiting: { event: 1, timer: 1 }, parked: 0 });
@@ -68,7 +68,7 @@ export const countCases: readonly Draft[] = [
       const { now, dueSince } = await store.due.countRuns();
       assert.equal(dueSince, undefined);
       await resting(store, 'woken', 'event');
-      await store.send('woken', { id: 'c', kind: 'steer', text: 'wake up' });
+      await store.commands.send('woken', { id: 'c', kind: 'steer', text: 'wake up' });
       const { dueSince: woken = 0 } = await store.due.countRuns();
       assert(woken >= now - 1_000, `due since ${now - woken} ms before the first look`);
       const claim = await ownRun(store, 'overdue', { updatedAt: 1, waiting: waitsFor('timer') });

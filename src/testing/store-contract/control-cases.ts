@@ -8,7 +8,7 @@ const steer = (id: string, text = `say ${id}`) => ({ id, kind: 'steer', text }) 
 
 /** What waits, without the numbers and times that only some stores give. */
 async function inboxOf(store: ControlStore, of: InboxOf): Promise<readonly SentCommand[]> {
-  return (await store.inbox(of)).map(({ runId, command }) => ({ runId, command }));
+  return (await store.commands.inbox(of)).map(({ runId, command }) => ({ runId, command }));
 }
 
 /** The cases of the store contract about commands to the owner of a run. */
@@ -20,10 +20,10 @@ export const controlCases: readonly Draft[] = [
       await store.save(sampleRecord('other'));
       const cancel = { id: 'c', kind: 'cancel', reason: 'no more \ud800 "' } as const;
       const told = { ...steer('b', 'also check X'), children: true } as const;
-      await store.send('run', steer('a'));
-      await store.send('other', steer('a'));
-      await store.send('run', told);
-      await store.send('run', cancel);
+      await store.commands.send('run', steer('a'));
+      await store.commands.send('other', steer('a'));
+      await store.commands.send('run', told);
+      await store.commands.send('run', cancel);
       const waiting = [steer('a'), told, cancel].map((command) => ({ runId: 'run', command }));
       assert.deepEqual(await inboxOf(store, { runId: 'run' }), waiting);
       assert.deepEqual(await inboxOf(store, { runId: 'other' }), [{ runId: 'other', command: steer('a') }]);
@@ -33,9 +33,13 @@ export const controlCases: readonly Draft[] = [
 
   controlStore('a command that is sent twice waits once (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    await Promise.all([store.send('run', steer('a')), store.send('run', steer('a')), store.send('run', steer('b'))]);
-    await store.send('run', steer('a', 'said otherwise'));
-    const ids = (await store.inbox({ runId: 'run' })).map(({ command }) => command.id);
+    await Promise.all([
+      store.commands.send('run', steer('a')),
+      store.commands.send('run', steer('a')),
+      store.commands.send('run', steer('b')),
+    ]);
+    await store.commands.send('run', steer('a', 'said otherwise'));
+    const ids = (await store.commands.inbox({ runId: 'run' })).map(({ command }) => command.id);
     assert.deepEqual(ids.sort(), ['a', 'b']);
   }),
 
@@ -44,12 +48,12 @@ export const controlCases: readonly Draft[] = [
     async ({ store }) => {
       for (const runId of ['mine', 'mine too', 'theirs', 'free']) {
         await store.save(sampleRecord(runId));
-        await store.send(runId, steer(`to ${runId}`));
+        await store.commands.send(runId, steer(`to ${runId}`));
       }
       await store.claim('mine', 'me', LONG_MS);
       await store.claim('mine too', 'me', LONG_MS);
       await store.claim('theirs', 'them', LONG_MS);
-      const seen = async (owner: string) => (await store.inbox({ owner })).map(({ runId }) => runId).sort();
+      const seen = async (owner: string) => (await store.commands.inbox({ owner })).map(({ runId }) => runId).sort();
       assert.deepEqual(await seen('me'), ['mine', 'mine too']);
       assert.deepEqual(await seen('them'), ['theirs']);
       assert.deepEqual(await seen('nobody'), []);
@@ -58,34 +62,34 @@ export const controlCases: readonly Draft[] = [
 
   controlStore('an acknowledged command is gone, the others stay (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
+    for (const id of ['a', 'b', 'c']) await store.commands.send('run', steer(id));
     const claim = await store.claim('run', 'me', LONG_MS);
     assert(claim);
-    await store.acknowledge(claim, ['a', 'c', 'never sent']);
-    await store.acknowledge(claim, ['a']);
+    await store.commands.acknowledge(claim, ['a', 'c', 'never sent']);
+    await store.commands.acknowledge(claim, ['a']);
     assert.deepEqual(await inboxOf(store, { owner: 'me' }), [{ runId: 'run', command: steer('b') }]);
   }),
 
   controlStore('an owner that lost its claim acknowledges nothing any more (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    await store.send('run', steer('a'));
+    await store.commands.send('run', steer('a'));
     const lost = await store.claim('run', 'me', LONG_MS);
     assert(lost);
     assert(await store.claim('run', 'me', LONG_MS));
-    await refuses(store.acknowledge(lost, ['a']), 'LEASE_LOST');
-    assert.equal((await store.inbox({ runId: 'run' })).length, 1);
+    await refuses(store.commands.acknowledge(lost, ['a']), 'LEASE_LOST');
+    assert.equal((await store.commands.inbox({ runId: 'run' })).length, 1);
   }),
 
   controlStore('commands outlive writes and releases, and go with their record (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
     const claim = await store.claim('run', 'me', LONG_MS);
     assert(claim);
-    await store.send('run', steer('a'));
+    await store.commands.send('run', steer('a'));
     const { delta, record } = nextStep(sampleRecord('run'));
     await store.save(sampleRecord('run'), { claim });
     await store.save(record, { claim });
     await store.release(claim);
-    assert.equal((await store.inbox({ runId: 'run' })).length, 1);
+    assert.equal((await store.commands.inbox({ runId: 'run' })).length, 1);
     assert.equal(delta.runId, 'run');
     await store.delete('run');
     await store.save(sampleRecord('run'));
@@ -93,31 +97,31 @@ export const controlCases: readonly Draft[] = [
   }),
 
   controlStore('what cannot be delivered is refused (recovery 3)', async ({ store }) => {
-    await refuses(store.send('nobody', steer('a')), 'RUN_NOT_FOUND');
-    await refuses(store.send('', steer('a')), 'INVALID_RUN_ID');
+    await refuses(store.commands.send('nobody', steer('a')), 'RUN_NOT_FOUND');
+    await refuses(store.commands.send('', steer('a')), 'INVALID_RUN_ID');
     await store.save(sampleRecord('run'));
-    await assert.rejects(store.send('run', { id: '', kind: 'cancel' }), TypeError);
-    await assert.rejects(store.send('run', { id: 'a', kind: 'dance' } as never), TypeError);
-    await refuses(store.send('run', steer('a', 'x'.repeat(2 ** 20 + 1))), 'UNDELIVERED');
+    await assert.rejects(store.commands.send('run', { id: '', kind: 'cancel' }), TypeError);
+    await assert.rejects(store.commands.send('run', { id: 'a', kind: 'dance' } as never), TypeError);
+    await refuses(store.commands.send('run', steer('a', 'x'.repeat(2 ** 20 + 1))), 'UNDELIVERED');
     assert.deepEqual(await inboxOf(store, { runId: 'run' }), []);
   }),
 
   controlStore('so many commands may wait for one run, and no more (recovery 3)', async ({ store }) => {
     await store.save(sampleRecord('run'));
-    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
-    await refuses(store.send('run', steer('one more')), 'UNDELIVERED');
-    await store.send('run', steer('7'));
-    assert.equal((await store.inbox({ runId: 'run' })).length, MAX_COMMANDS);
+    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.commands.send('run', steer(String(i)))));
+    await refuses(store.commands.send('run', steer('one more')), 'UNDELIVERED');
+    await store.commands.send('run', steer('7'));
+    assert.equal((await store.commands.inbox({ runId: 'run' })).length, MAX_COMMANDS);
   }),
 
   controlStore('a cancel is taken, and seen, although as many commands wait for its run as may', async ({ store }) => {
     await store.save(sampleRecord('run'));
     await store.claim('run', 'me', LONG_MS);
-    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.send('run', steer(String(i)))));
+    await Promise.all(Array.from({ length: MAX_COMMANDS }, (_, i) => store.commands.send('run', steer(String(i)))));
     const cancel = { id: 'c', kind: 'cancel', reason: 'enough' } as const;
-    await store.send('run', cancel);
-    await refuses(store.send('run', steer('one more')), 'UNDELIVERED');
-    const seen = async (of: InboxOf) => (await store.inbox(of)).map(({ command }) => command).at(-1);
+    await store.commands.send('run', cancel);
+    await refuses(store.commands.send('run', steer('one more')), 'UNDELIVERED');
+    const seen = async (of: InboxOf) => (await store.commands.inbox(of)).map(({ command }) => command).at(-1);
     assert.deepEqual([await seen({ runId: 'run' }), await seen({ owner: 'me' })], [cancel, cancel]);
   }),
 
@@ -128,14 +132,14 @@ export const controlCases: readonly Draft[] = [
       const large = 'x'.repeat(2 ** 20 - 100);
       let taken = 0;
       const sending = (async () => {
-        for (; taken < 40; taken++) await store.send('run', steer(String(taken), large));
+        for (; taken < 40; taken++) await store.commands.send('run', steer(String(taken), large));
       })();
       await assert.rejects(sending, { code: 'UNDELIVERED', message: /room for \d+ more/ });
       // A codec makes a text longer.
       assert.ok(taken >= 8 && taken <= 16, `${taken} commands of a mebibyte were taken`);
-      await store.send('run', steer('0', large));
-      await store.send('run', { id: 'c', kind: 'cancel', reason: large });
-      assert.equal((await store.inbox({ runId: 'run' })).length, taken + 1);
+      await store.commands.send('run', steer('0', large));
+      await store.commands.send('run', { id: 'c', kind: 'cancel', reason: large });
+      assert.equal((await store.commands.inbox({ runId: 'run' })).length, taken + 1);
     },
   ),
 
@@ -143,7 +147,7 @@ export const controlCases: readonly Draft[] = [
     'commands are there for another process (recovery 3)',
     async ({ store, reopen }) => {
       await store.save(sampleRecord('run'));
-      await store.send('run', steer('a'));
+      await store.commands.send('run', steer('a'));
       const other = await reopen();
       assert.deepEqual(await inboxOf(other, { runId: 'run' }), [{ runId: 'run', command: steer('a') }]);
     },

@@ -95,7 +95,7 @@ export const dueCases: readonly Draft[] = [
 
   dueStore('a run with an unread command cannot leave, and nothing changes (waiting 16, 33)', async ({ store }) => {
     const claim = await ownRun(store, 'run', { waiting: waitingForTime });
-    await store.send('run', steer('a'));
+    await store.commands.send('run', steer('a'));
     assert.equal(await store.due.leave(claim, { readUpTo: 0, attempts: 9 }), false);
     assert.equal((await store.renew(claim, LONG_MS)).attempts, 1);
     assert.equal(await store.due.countResting(), 0);
@@ -106,15 +106,15 @@ export const dueCases: readonly Draft[] = [
     'a run leaves when it has read its commands, also those that it has acknowledged (waiting 16)',
     async ({ store }) => {
       const claim = await ownRun(store, 'run', { waiting: waitingForTime });
-      await store.send('run', steer('a'));
-      const [first] = await store.inbox({ owner: 'me' });
-      await store.send('run', steer('b'));
+      await store.commands.send('run', steer('a'));
+      const [first] = await store.commands.inbox({ owner: 'me' });
+      await store.commands.send('run', steer('b'));
       assert.equal(await store.due.leave(claim, { readUpTo: first?.seq ?? 0 }), false);
-      const readUpTo = (await store.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
-      await store.acknowledge(claim, ['a', 'b']);
-      await store.send('run', steer('c'));
+      const readUpTo = (await store.commands.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
+      await store.commands.acknowledge(claim, ['a', 'b']);
+      await store.commands.send('run', steer('c'));
       assert.equal(await store.due.leave(claim, { readUpTo }), false, 'a command after all that were acknowledged');
-      const last = (await store.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
+      const last = (await store.commands.inbox({ runId: 'run' })).at(-1)?.seq ?? 0;
       assert.ok(last > readUpTo);
       assert.equal(await store.due.leave(claim, { readUpTo: last }), true);
       assert.deepEqual(await due(store), []);
@@ -124,8 +124,8 @@ export const dueCases: readonly Draft[] = [
   dueStore('a command makes a resting run due (waiting 18)', async ({ store }) => {
     await resting(store, 'a', LONG_MS);
     await resting(store, 'b');
-    await store.send('a', steer('1'));
-    await store.send('b', steer('1'));
+    await store.commands.send('a', steer('1'));
+    await store.commands.send('b', steer('1'));
     assert.deepEqual(await due(store), ['a', 'b']);
     assert.equal(await store.due.countResting(), 0);
   }),
@@ -134,10 +134,10 @@ export const dueCases: readonly Draft[] = [
     'a run that was due, and whose process dies or gives it back, is due again (waiting 18)',
     async ({ store }) => {
       await resting(store, 'run');
-      await store.send('run', steer('1'));
+      await store.commands.send('run', steer('1'));
       const claim = await claimFor(store, 'run');
       assert.deepEqual(await due(store), []);
-      await store.acknowledge(claim, ['1']);
+      await store.commands.acknowledge(claim, ['1']);
       await store.release(claim);
       assert.deepEqual(await due(store), ['run']);
     },
@@ -180,7 +180,7 @@ export const dueCases: readonly Draft[] = [
       await store.save(sampleRecord('run', { parked }));
       await resting(store, 'resting', LONG_MS);
       await store.save(sampleRecord('resting', { parked, waiting: waitingForTime }));
-      await store.send('run', steer('a'));
+      await store.commands.send('run', steer('a'));
       assert.deepEqual([await due(store), await store.due.countResting()], [[], 0]);
       assert.deepEqual(
         (await store.listInterrupted()).map(({ runId, status }) => [runId, status]),
@@ -286,9 +286,9 @@ export const dueCases: readonly Draft[] = [
   dueStore('commands have numbers that grow, and the time of their sending (waiting 11)', async ({ store }) => {
     await store.save(sampleRecord('run'));
     const before = await nowOf(store);
-    for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
+    for (const id of ['a', 'b', 'c']) await store.commands.send('run', steer(id));
     const after = (await nowOf(store)) + 1;
-    const sent = await store.inbox({ runId: 'run' });
+    const sent = await store.commands.inbox({ runId: 'run' });
     const seqs = sent.map(({ seq = 0 }) => seq);
     assert.deepEqual(
       seqs,
@@ -311,14 +311,17 @@ export const dueCases: readonly Draft[] = [
         { id: 'b', kind: 'answer', waitId: 'w', answer: { how: 'answer', value: null } },
         { id: 'c', kind: 'child-ended', childRunId: '~c', callId: 'call', output: { type: 'text', value: 'done' } },
       ] as const;
-      for (const command of commands) await store.send('run', command as never);
-      const sent = await store.inbox({ runId: 'run' });
+      for (const command of commands) await store.commands.send('run', command as never);
+      const sent = await store.commands.inbox({ runId: 'run' });
       assert.deepEqual(
         sent.map(({ command }) => command),
         commands,
       );
-      await store.acknowledge(claim, ['a', 'b', 'c']);
-      await assert.rejects(store.send('run', { ...commands[0], answer: { how: 'shrug' } } as never), TypeError);
+      await store.commands.acknowledge(claim, ['a', 'b', 'c']);
+      await assert.rejects(
+        store.commands.send('run', { ...commands[0], answer: { how: 'shrug' } } as never),
+        TypeError,
+      );
     },
   ),
 
@@ -329,12 +332,12 @@ export const dueCases: readonly Draft[] = [
       const asked: Promise<unknown>[] = [];
       for (const step of isTurned ? [1, 0] : [0, 1]) {
         if (step === 0) asked[0] = store.due.leave(claim, { readUpTo: 0 });
-        else asked[1] = store.send(runId, steer('a'));
+        else asked[1] = store.commands.send(runId, steer('a'));
         for (let turns = gap; turns > 0; turns--) await null;
       }
       const [hasLeft] = await Promise.all(asked);
       if (hasLeft === true) assert.ok((await due(store)).includes(runId), `${runId} sleeps, order ${i}`);
-      else assert.equal((await store.inbox({ runId })).length, 1);
+      else assert.equal((await store.commands.inbox({ runId })).length, 1);
       await store.delete(runId, hasLeft === true ? {} : { claim });
     }
   }),
@@ -346,7 +349,7 @@ export const dueCases: readonly Draft[] = [
       await store.save(sampleRecord('now'));
       const other = await reopen();
       assert.deepEqual([await due(other), await other.due.countResting()], [['now'], 1]);
-      await other.send('later', steer('a'));
+      await other.commands.send('later', steer('a'));
       assert.deepEqual(await due(store), ['later', 'now']);
     },
     'reopen',

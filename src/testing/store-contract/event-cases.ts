@@ -25,7 +25,7 @@ async function expecting(store: EventStore, runId: string, { waitId = 'w', of = 
 
 /** The signals in the inbox of a run: for which waits, and which ones. */
 async function got(store: EventStore, runId: string): Promise<string[]> {
-  return (await store.inbox({ runId })).map(({ command }) => {
+  return (await store.commands.inbox({ runId })).map(({ command }) => {
     assert(command.kind === 'answer' && command.answer.how === 'signal');
     return `${command.waitId} ${command.answer.signal.id}`;
   });
@@ -43,7 +43,7 @@ export const eventCases: readonly Draft[] = [
       (await store.due.list({ limit: 5 })).runs.map(({ runId }) => runId),
       ['run'],
     );
-    const [sent] = await store.inbox({ runId: 'run' });
+    const [sent] = await store.commands.inbox({ runId: 'run' });
     const { id: _, ...command } = sent?.command ?? {};
     const answer = { how: 'signal', value, signal: { id: 'one', topic, untilMs } };
     assert.deepEqual(command, { kind: 'answer', waitId: 'w', answer });
@@ -70,7 +70,7 @@ export const eventCases: readonly Draft[] = [
     await signal(store, 'two', { from: 'gone', sentAt: 1_000 });
     await expecting(store, 'run');
     await expecting(store, 'run', { waitId: 'second' });
-    const [one, two] = (await store.inbox({ runId: 'run' })).map(({ command }) => {
+    const [one, two] = (await store.commands.inbox({ runId: 'run' })).map(({ command }) => {
       assert(command.kind === 'answer' && command.answer.how === 'signal');
       return command.answer.signal.sentAt;
     });

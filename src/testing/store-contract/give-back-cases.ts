@@ -75,7 +75,7 @@ export const giveBackCases: readonly Draft[] = [
       await store.release(taken, { attempts: 0 });
       // It keeps its pause.
       assert.deepEqual(await takeIds(store), []);
-      await store.send('back', { id: 'a', kind: 'steer', text: 'go' });
+      await store.commands.send('back', { id: 'a', kind: 'steer', text: 'go' });
       assert.deepEqual(await takeIds(store), ['back']);
     },
   ),

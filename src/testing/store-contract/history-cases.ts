@@ -120,7 +120,7 @@ export const historyCases: readonly Draft[] = [
     await refuses(store.save(sampleRecord('run'), { claim }), 'LEASE_LOST');
     await refuses(store.renew(claim, LONG_MS), 'LEASE_LOST');
     if (isDue(store)) {
-      await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'RUN_NOT_FOUND');
+      await refuses(store.commands.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'RUN_NOT_FOUND');
       await refuses(store.due.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
     }
     if (isAppending(store)) {
@@ -133,12 +133,12 @@ export const historyCases: readonly Draft[] = [
   historyStore('its commands and its waits go with its end (web 16)', async ({ store }) => {
     if (!isDue(store)) return;
     const claim = await ownRun(store, 'run');
-    await store.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
+    await store.commands.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
     const topic = 'a'.repeat(64);
     if (isEvents(store)) await store.expect(claim, { waitId: 'w', topic });
     await store.history.end(claim, endOf('run'));
-    assert.deepEqual(await store.inbox({ runId: 'run' }), []);
-    assert.deepEqual(await store.inbox({ owner: 'me' }), []);
+    assert.deepEqual(await store.commands.inbox({ runId: 'run' }), []);
+    assert.deepEqual(await store.commands.inbox({ owner: 'me' }), []);
     if (isEvents(store)) assert.deepEqual(await store.signal({ topic, id: '1', value: 1, untilMs: LATER }), {});
   }),
 

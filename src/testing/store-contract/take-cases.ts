@@ -281,7 +281,7 @@ export const takeCases: readonly Draft[] = [
       const { claims, nextAt, now } = await store.due.take({ owner: 'me', ttlMs: LONG_MS, limit: 10 });
       assert.deepEqual(claims, []);
       assert.ok((nextAt ?? 0) > now);
-      await store.send('on command', { id: 'a', kind: 'steer', text: 'go' });
+      await store.commands.send('on command', { id: 'a', kind: 'steer', text: 'go' });
       assert.deepEqual(await takeIds(store), ['on command']);
     },
   ),
@@ -324,7 +324,7 @@ export const takeCases: readonly Draft[] = [
       const dueAt = (await nowOf(store)) + LONG_MS;
       assert.equal(await store.due.leave(taken, { dueAt, readUpTo: 0, attempts: taken.attempts - 1 }), true);
       assert.deepEqual(await takeRuns(store), []);
-      await store.send('run', { id: 'a', kind: 'steer', text: 'go' });
+      await store.commands.send('run', { id: 'a', kind: 'steer', text: 'go' });
       assert.deepEqual(
         (await takeRuns(store)).map(({ attempts }) => attempts),
         [taken.attempts],

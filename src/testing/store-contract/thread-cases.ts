@@ -386,5 +386,5 @@ export const threadCases: readonly Draft[] = [
 
 /** The commands that wait for a run. */
 const carry = async (store: ThreadedStore, runId: string) =>
-  (await store.inbox({ runId })).map(({ command }) => command as SentOne);
+  (await store.commands.inbox({ runId })).map(({ command }) => command as SentOne);
 type SentOne = { readonly kind: string; readonly messageId?: string };

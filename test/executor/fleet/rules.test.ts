@@ -191,7 +191,7 @@ describe('a worker that cannot continue a run', () => {
   test('gives a command that waits for the run no reason to take it again at once (engine 19)', async () => {
     const { clock, store, process } = fleet();
     await leaveRuns(store, clock, runIds(1), { agent: other });
-    await store.send('run-0', { id: 'c', kind: 'steer', text: 'Quick.' });
+    await store.commands.send('run-0', { id: 'c', kind: 'steer', text: 'Quick.' });
     const worker = process({ ports: { palette: createPalette({ agents: [] }) } }).work();
     await clock.advance(14_000);
     expect(worker.stats().taken).toBe(1);

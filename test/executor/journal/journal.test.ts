@@ -61,7 +61,7 @@ const isOpen = ({ waiting }: Head) => (waiting?.waits.length ?? 0) > 0;
 function dyingAfter(store: Store, isLast: (head: Head) => boolean): Store {
   let isDead = false;
   const never = () => new Promise<never>(() => {});
-  const stopped: readonly MethodName[] = ['journal.publish', 'due.leave', 'renew', 'inbox'];
+  const stopped: readonly MethodName[] = ['journal.publish', 'due.leave', 'renew', 'commands.inbox'];
   const alive = wrapStore(store, (name, call) =>
     stopped.includes(name) ? (...args) => (isDead ? never() : call(...args)) : call,
   );

@@ -22,7 +22,7 @@ async function resting(store = memoryStore()) {
 describe('executor.explain', () => {
   test('says of a run that rests what it waits for, from which state it continues, and what it has not read', async () => {
     const store = await resting();
-    await store.send('r', { id: 'c1', kind: 'steer', text: 'Be quick.' });
+    await store.commands.send('r', { id: 'c1', kind: 'steer', text: 'Be quick.' });
     const { executor, agent } = hostOf({ store, tools: [mailTool] });
     const seen = await executor.explain('r');
     expect(seen).toMatchObject({
@@ -46,7 +46,7 @@ describe('executor.explain', () => {
   test('reads, and neither claims nor writes', async () => {
     const store = watchedStore({}, await resting());
     await hostOf({ store }).executor.explain('r');
-    expect([...new Set(store.methods)].sort()).toEqual(['inbox', 'listInterrupted', 'load']);
+    expect([...new Set(store.methods)].sort()).toEqual(['commands.inbox', 'listInterrupted', 'load']);
   });
 
   test('names the process that works on a run, and until when its claim is valid', async () => {
@@ -154,7 +154,7 @@ describe('executor.explain', () => {
 
   test('shows no text that `redact` removes, also of a record that was written without it', async () => {
     const store = await resting();
-    await store.send('r', { id: 'c1', kind: 'steer', text: 'Ask ada.' });
+    await store.commands.send('r', { id: 'c1', kind: 'steer', text: 'Ask ada.' });
     const { executor } = hostOf({ store, redact: (text) => text.replaceAll('ada', '[name]') });
     const text = JSON.stringify(await executor.explain('r'));
     expect(text).toContain('[name]');

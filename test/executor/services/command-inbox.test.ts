@@ -37,8 +37,8 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
   const inbox = new CommandInbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
   inbox.enter(member);
   const known = () => commands;
-  const waiting = async () => (await store.inbox({ runId: 'r' })).length;
-  const send = (id: string) => store.send('r', steer(id));
+  const waiting = async () => (await store.commands.inbox({ runId: 'r' })).length;
+  const send = (id: string) => store.commands.send('r', steer(id));
   return { clock, inbox, obeyed, known, waiting, send, end: () => inbox.leave(member) };
 }
 
@@ -46,7 +46,8 @@ test('a look that began before a command was acknowledged, and ends after it, do
   const slow = gate();
   const recorded = gate();
   let looks = 0;
-  const after = ({ method }: { method: string }) => (method === 'inbox' && ++looks === 2 ? slow.pass() : undefined);
+  const after = ({ method }: { method: string }) =>
+    method === 'commands.inbox' && ++looks === 2 ? slow.pass() : undefined;
   const { inbox, obeyed, send, waiting } = await scene({ hooks: { after }, obey: () => recorded.pass() });
   await send('a');
   await inbox.look();
@@ -62,7 +63,7 @@ test('a look that began before a command was acknowledged, and ends after it, do
 
 test('a run that has ended while a look was under way is handed nothing of it: no process keeps it any more', async () => {
   const slow = gate();
-  const after = ({ method }: { method: string }) => (method === 'inbox' ? slow.pass() : undefined);
+  const after = ({ method }: { method: string }) => (method === 'commands.inbox' ? slow.pass() : undefined);
   const { inbox, obeyed, send, end } = await scene({ hooks: { after } });
   await send('a');
   const looking = inbox.look();
@@ -110,20 +111,20 @@ describe('a command that was acknowledged, and is sent again because its sender 
     const first = hostOf({ clock, script, tools: [look], store });
     await first.start({ runId: 'r' });
     await looking.reached;
-    await store.send('r', steer('a'));
+    await store.commands.send('r', steer('a'));
     await clock.advance(500);
     looking.open();
     await again.reached;
-    await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+    await until(async () => (await store.commands.inbox({ runId: 'r' })).length === 0);
     const left = await afterCrash(store);
-    await left.send('r', steer('a'));
+    await left.commands.send('r', steer('a'));
     const second = hostOf({ clock, script: [hang()], tools: [toolOf('look')], store: left });
     await second.start({ runId: 'r' });
     await until(() => second.model.calls.length === 1);
     await clock.advance(1_000);
     expect(JSON.stringify(second.model.calls[0]?.messages).split('say a')).toHaveLength(2);
     expect((await left.load('r'))?.undelivered).toHaveLength(1);
-    expect(await left.inbox({ runId: 'r' })).toEqual([]);
+    expect(await left.commands.inbox({ runId: 'r' })).toEqual([]);
   });
 });
 
@@ -135,12 +136,12 @@ test('a cancel from another process ends its run although as many messages as ma
   await until(() => owner.model.calls.length === 1);
   const control = hostOf({ clock, store }).executor.control('r');
   const flood = async (from: number) => {
-    for (let i = from; i < from + 1_000; i++) await store.send('r', steer(String(i)));
+    for (let i = from; i < from + 1_000; i++) await store.commands.send('r', steer(String(i)));
   };
   // The owner looks when time passes: it takes the first thousand, and has no room for the second.
   await flood(0);
   await clock.advance(500);
-  await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+  await until(async () => (await store.commands.inbox({ runId: 'r' })).length === 0);
   expect((await store.load('r'))?.undelivered).toHaveLength(1_000);
   await flood(1_000);
   await expect(control.steer('and another thing')).rejects.toMatchObject({ code: 'UNDELIVERED' });
@@ -166,11 +167,11 @@ test('a run gets its commands although more than one answer holds wait for other
     inbox.enter({ runId, claim, commands: [], obey, forget: () => {} });
   }
   for (const runId of ['first', 'second']) {
-    for (let i = 0; i < 1_000; i++) await store.send(runId, steer(String(i)));
+    for (let i = 0; i < 1_000; i++) await store.commands.send(runId, steer(String(i)));
   }
-  await store.send('third', steer('a'));
+  await store.commands.send('third', steer('a'));
   await inbox.look();
   await settle();
   expect(obeyed.filter((line) => line.startsWith('third'))).toEqual(['third a']);
-  expect(await store.inbox({ runId: 'third' })).toEqual([]);
+  expect(await store.commands.inbox({ runId: 'third' })).toEqual([]);
 });

@@ -477,11 +477,11 @@ describe('the first recorded answer stands', () => {
       });
     await desk.clock.advance(500);
     await settle();
-    expect(desk.noted.of('acknowledge')).toEqual([]);
-    expect(await desk.noted.inner.inbox({ runId: 'r' })).toHaveLength(1);
+    expect(desk.noted.of('commands.acknowledge')).toEqual([]);
+    expect(await desk.noted.inner.commands.inbox({ runId: 'r' })).toHaveLength(1);
     door.open();
     await settle();
-    expect(desk.noted.of('acknowledge')).not.toEqual([]);
+    expect(desk.noted.of('commands.acknowledge')).not.toEqual([]);
     expect(desk.paid).toEqual([700]);
   });
 
@@ -494,7 +494,7 @@ describe('the first recorded answer stands', () => {
     await remote.approve(desk.id, { by: bob });
     await remote.approve(desk.id, { by: ada, input: { cents: 5 } });
     await remote.deny(desk.id, { by: ada });
-    expect(await desk.noted.inner.inbox({ runId: 'r' })).toHaveLength(4);
+    expect(await desk.noted.inner.commands.inbox({ runId: 'r' })).toHaveLength(4);
   });
 
   describe('while no process has taken up the run', () => {
@@ -504,7 +504,7 @@ describe('the first recorded answer stands', () => {
       await desk.linger();
       await desk.executor.shutdown();
       const remote = office(desk);
-      const inbox = async () => (await desk.noted.inner.inbox({ runId: 'r' })).map(({ command }) => command);
+      const inbox = async () => (await desk.noted.inner.commands.inbox({ runId: 'r' })).map(({ command }) => command);
       return { ...desk, remote, control: remote.control('r'), inbox };
     }
 
@@ -610,7 +610,7 @@ describe('the first recorded answer stands', () => {
       expect(await desk.remote.waiting({ answers: true })).toMatchObject([{ id: desk.id, answers: [answer] }]);
       const [wait] = await desk.remote.waiting();
       expect(wait).not.toHaveProperty('answers');
-      desk.noted.rule('inbox', () => Promise.reject(new Error('away')));
+      desk.noted.rule('commands.inbox', () => Promise.reject(new Error('away')));
       expect(await desk.remote.waiting({ answers: true })).toMatchObject([{ id: desk.id }]);
     });
   });
@@ -685,17 +685,17 @@ describe('an answer and the expiry', () => {
 
   test('no expiry is recorded while the inbox cannot be read (waiting 11)', async () => {
     const desk = await waiting(short, { defaults: { waitLingerMs: 600_000 } });
-    desk.noted.rule('inbox', () => Promise.reject(new Error('away')));
+    desk.noted.rule('commands.inbox', () => Promise.reject(new Error('away')));
     await desk.clock.advance(12_000);
     expect(desk.wait().id).toBe(desk.id);
     expect(await codeOf(desk.control.approve(desk.id, { by: ada }))).toBe('STORE_UNAVAILABLE');
     expect(desk.paid).toEqual([]);
-    desk.noted.clear('inbox');
+    desk.noted.clear('commands.inbox');
     await desk.clock.advance(2_000);
     await settle();
     expect((await desk.run.result).status).toBe('ok');
     expect(desk.paid).toEqual([]);
-    expect(desk.noted.of('inbox').length).toBeLessThan(40);
+    expect(desk.noted.of('commands.inbox').length).toBeLessThan(40);
   });
 
   test.for([

@@ -7,7 +7,17 @@ import { type DeskOptions, deskOf, waitsIn, waitsOf } from '../../fixtures/appro
 import { gate, settle, until } from '../../fixtures/host.ts';
 
 const ada: Person = { id: 'ada' };
-const writes = ['save', 'append', 'delete', 'claim', 'renew', 'release', 'outcomes.keep', 'acknowledge', 'due.leave'];
+const writes = [
+  'save',
+  'append',
+  'delete',
+  'claim',
+  'renew',
+  'release',
+  'outcomes.keep',
+  'commands.acknowledge',
+  'due.leave',
+];
 
 async function waiting(options: DeskOptions = {}) {
   const desk = deskOf(options);
@@ -107,7 +117,10 @@ describe('a run that waits', () => {
   test('keeps a command that it cannot read, and looks again within 30 s (waiting 16)', async () => {
     const desk = await waiting();
     const command = { id: 'new', kind: 'unknown', v: 99 };
-    desk.noted.rule('inbox', async (call) => [...((await call()) as unknown[]), { runId: 'r', command, seq: 7 }]);
+    desk.noted.rule('commands.inbox', async (call) => [
+      ...((await call()) as unknown[]),
+      { runId: 'r', command, seq: 7 },
+    ]);
     desk.noted.rule('due.leave', async (call, claim, options) => {
       void call;
       return desk.noted.inner.due.leave(claim as never, options as never);
@@ -292,7 +305,7 @@ describe('a store with trouble', () => {
     expect((await desk.run.result).status).toBe('waiting');
   });
 
-  test.for(['append', 'inbox'] as const)(
+  test.for(['append', 'commands.inbox'] as const)(
     'that fails at %s before leave keeps the run, and is asked less and less often (waiting 16)',
     async (method) => {
       const desk = await waiting();

@@ -36,7 +36,7 @@ test('prompts, facts, notes and reasons are redacted in records, events and logs
   await desk.control.approve(id, { by: ada, note: `I saw ${secret}` });
   const remote = deskOf({ redact, clock: desk.clock, noted: desk.noted }).executor.control('r');
   await remote.deny(id, { by: ada, reason: `it shows ${secret}` });
-  expect(JSON.stringify(await desk.noted.inner.inbox({ runId: 'r' }))).toContain('it shows [secret]');
+  expect(JSON.stringify(await desk.noted.inner.commands.inbox({ runId: 'r' }))).toContain('it shows [secret]');
   await desk.clock.advance(900);
   await settle();
   const stored = JSON.stringify(desk.noted.calls.map(({ args }) => args));

@@ -22,7 +22,7 @@ async function waitingRun(where: 'live elsewhere' | 'at rest', approval: Approva
     await desk.linger();
     await desk.executor.shutdown();
   }
-  const inbox = async () => (await desk.noted.inner.inbox({ runId: 'r' })).length;
+  const inbox = async () => (await desk.noted.inner.commands.inbox({ runId: 'r' })).length;
   /** Another process on the same store. */
   const other = (rules: Approval = approval, more: DeskOptions = {}) =>
     deskOf({ clock: desk.clock, noted: desk.noted, script: [reply('done')], rules: rulesOf(rules), ...more });
@@ -115,7 +115,7 @@ describe('after a deploy', () => {
       'wait.refused',
     ]);
     expect(await codeOf(executor.control('r').approve(run.id, { by: ada }))).toBe('WAIT_GONE');
-    expect(await noted.inner.inbox({ runId: 'r' })).toEqual([]);
+    expect(await noted.inner.commands.inbox({ runId: 'r' })).toEqual([]);
   });
 
   test.for<[string, DeskOptions]>([

@@ -26,7 +26,7 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     say('ready');
     await told();
     for (let i = 0; i < 20; i++) {
-      await store.send('run', { id: `${process.pid}-${i}`, kind: 'steer', text: `say ${i}` });
+      await store.commands.send('run', { id: `${process.pid}-${i}`, kind: 'steer', text: `say ${i}` });
     }
     say('sent');
     process.stdin.destroy();

@@ -28,12 +28,12 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     for (const each of children) each.tell();
     const taken: string[] = [];
     while (taken.length < 40) {
-      const ids = (await store.inbox({ owner: 'me' })).map(({ command }) => command.id);
-      await store.acknowledge(claim, ids);
+      const ids = (await store.commands.inbox({ owner: 'me' })).map(({ command }) => command.id);
+      await store.commands.acknowledge(claim, ids);
       taken.push(...ids);
     }
     expect(await Promise.all(children.map((each) => each.next()))).toEqual(['sent', 'sent']);
-    expect(await store.inbox({ runId: 'run' })).toEqual([]);
+    expect(await store.commands.inbox({ runId: 'run' })).toEqual([]);
     expect(new Set(taken).size).toBe(40);
     await Promise.all(children.map((each) => each.exited));
   });
@@ -45,7 +45,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     for (let round = 0; round < 20; round++) {
       await store.save(sampleRecord('run'));
       const send = (i: number) =>
-        other.send('run', steer(`${round}-${i}`)).catch((error: { code?: unknown }) => {
+        other.commands.send('run', steer(`${round}-${i}`)).catch((error: { code?: unknown }) => {
           expect(error.code).toBe('RUN_NOT_FOUND');
           missing += 1;
         });
@@ -68,10 +68,10 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     await store.save(sampleRecord('run'));
     for (const [i, fate] of (['unsent', 'lost'] as const).entries()) {
       pool.next(/INSERT INTO .*commands/s, fate);
-      await store.send('run', steer(String(i)));
+      await store.commands.send('run', steer(String(i)));
     }
     expect(pool.fired).toBe(2);
-    expect((await store.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['0', '1']);
+    expect((await store.commands.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['0', '1']);
   });
 
   test('a command whose answer got lost, and which its run took out meanwhile, reaches the model once (supervision 9)', async () => {
@@ -91,10 +91,10 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     await until(() => trouble.fired === 1);
     looks[0]?.open();
     await looks[1]?.reached;
-    await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+    await until(async () => (await store.commands.inbox({ runId: 'r' })).length === 0);
     isBack.resolve();
     expect(await sending).toBe('sent');
-    await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
+    await until(async () => (await store.commands.inbox({ runId: 'r' })).length === 0);
     looks[1]?.open();
     const { messages } = await run.result;
     expect(JSON.stringify(messages).split('also check X')).toHaveLength(2);
@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     expect((await run.result).status).toBe('cancelled');
     isBack.resolve();
     expect(await cancelling).toBe('sent');
-    await expect(store.send('r', steer('late'))).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
+    await expect(store.commands.send('r', steer('late'))).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
   });
 
   /** It reaches the server again when it is told to. */
@@ -129,10 +129,10 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
   test('one that was changed in the table is not believed, and hides none of the others', async () => {
     const { schema, store } = open();
     await store.save(sampleRecord('run'));
-    for (const id of ['a', 'b', 'c']) await store.send('run', steer(id));
+    for (const id of ['a', 'b', 'c']) await store.commands.send('run', steer(id));
     await server.sql(
       `UPDATE "${schema}".commands SET command = replace(command, 'say', 'do') WHERE command_id = '"b"'`,
     );
-    expect((await store.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['a', 'c']);
+    expect((await store.commands.inbox({ runId: 'run' })).map(({ command }) => command.id)).toEqual(['a', 'c']);
   });
 });

@@ -94,9 +94,9 @@ async function answer({ hosts, claims, records }: World, asked: Command, clock: 
       const readUpTo = asked.hasRead ? Number.MAX_SAFE_INTEGER : 0;
       return claim && store.due.leave(claim, { dueAt, readUpTo, attempts: 0 });
     },
-    send: () => store.send(runId, { id: `c${asked.host}`, kind: 'steer', text: 'Hello.' }),
-    acknowledge: async () => claim && store.acknowledge(claim, ['c0']),
-    inbox: async () => (await store.inbox({ runId })).map(({ command }) => command.id),
+    send: () => store.commands.send(runId, { id: `c${asked.host}`, kind: 'steer', text: 'Hello.' }),
+    acknowledge: async () => claim && store.commands.acknowledge(claim, ['c0']),
+    inbox: async () => (await store.commands.inbox({ runId })).map(({ command }) => command.id),
     due: async () => (await store.due.list({ limit: 2 })).runs,
     take: async () => {
       const { claims: taken } = await store.due.take({ owner, ttlMs: 1_000, limit: 10 });

@@ -37,10 +37,10 @@ describe.skipIf(whyNoPostgres)('a PostgreSQL store that notifies', () => {
     expect(await heard()).toBe(1);
     const claim = (await store.claim('run', 'me', 600_000)) as Claim;
     await store.save(sampleRecord('run', { waiting }), { claim });
-    await store.send('run', { id: 'a', kind: 'steer', text: 'go' });
+    await store.commands.send('run', { id: 'a', kind: 'steer', text: 'go' });
     await store.due.leave(claim, { dueAt: Date.now() + 600_000, readUpTo: Number.MAX_SAFE_INTEGER });
     expect(await heard()).toBe(0);
-    await store.send('run', { id: 'b', kind: 'steer', text: 'go' });
+    await store.commands.send('run', { id: 'b', kind: 'steer', text: 'go' });
     expect(await heard()).toBe(1);
     const again = (await store.claim('run', 'me', 600_000)) as Claim;
     await store.expect(again, { waitId: 'w', topic });
@@ -61,7 +61,7 @@ describe.skipIf(whyNoPostgres)('a PostgreSQL store that notifies', () => {
   test('notifies only with the option (engine 15)', async () => {
     const { store, heard, end } = await listening();
     await store.save(sampleRecord('admitted'));
-    await store.send('admitted', { id: 'a', kind: 'steer', text: 'go' });
+    await store.commands.send('admitted', { id: 'a', kind: 'steer', text: 'go' });
     expect(await heard()).toBe(0);
     end();
   });

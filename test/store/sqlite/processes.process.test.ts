@@ -63,12 +63,12 @@ describe('several processes on one file', () => {
     for (const each of children) each.tell();
     const taken: string[] = [];
     while (taken.length < 40) {
-      const ids = (await store.inbox({ owner: 'me' })).map(({ command }) => command.id);
-      await store.acknowledge(claim, ids);
+      const ids = (await store.commands.inbox({ owner: 'me' })).map(({ command }) => command.id);
+      await store.commands.acknowledge(claim, ids);
       taken.push(...ids);
     }
     expect(await Promise.all(children.map((each) => each.next()))).toEqual(['sent', 'sent']);
-    expect(await store.inbox({ runId: 'run' })).toEqual([]);
+    expect(await store.commands.inbox({ runId: 'run' })).toEqual([]);
     expect(new Set(taken).size).toBe(40);
     const senders = Map.groupBy(taken, (id) => id.split('-')[0]);
     for (const ids of senders.values())

@@ -163,7 +163,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await button('Cancel…').click();
     await dialog().getByText('cancelled', { exact: true }).waitFor();
     await dialog().getByRole('button', { name: 'Not now' }).click();
-    expect((await store.inbox({ runId: 'cancelled' })).length).toBe(0);
+    expect((await store.commands.inbox({ runId: 'cancelled' })).length).toBe(0);
     await button('Cancel…').click();
     await dialog().getByLabel('Why?').fill('too dear');
     await dialog().getByRole('button', { name: 'Cancel the run' }).click();

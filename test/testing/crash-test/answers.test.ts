@@ -168,7 +168,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
   }
 
   test('reports a store that loses an answer (h)', async () => {
-    const store = losing(() => ({ send: async () => {} }) as never);
+    const store = losing(({ commands }) => ({ commands: { ...commands, send: async () => {} } }) as never);
     const { violations } = await refunding({ store, answers: () => approve, limit: 1, doubleCrashes: 0 });
     expect(violations[0]).toMatchObject({ promise: 'h', crashAt: 'no crash' });
   });

@@ -175,15 +175,15 @@ describe('crashTest of a workflow (workflow 26)', () => {
 
   test('reports an event that a store hands out twice, under another id: w1', async () => {
     const store = memoryStore();
-    const inbox: typeof store.inbox = async (...args) => {
-      const found = await store.inbox(...args);
+    const inbox: typeof store.commands.inbox = async (...args) => {
+      const found = await store.commands.inbox(...args);
       return found.flatMap((each) =>
         each.command.kind === 'event' && each.command.id === 'event 1'
           ? [each, { ...each, command: { ...each.command, id: 'twice' } }]
           : [each],
       );
     };
-    const twice = Object.assign(Object.create(store) as typeof store, { inbox });
+    const twice = Object.assign(Object.create(store) as typeof store, { commands: { ...store.commands, inbox } });
     const report = await testing({ store: () => twice, limit: 2, doubleCrashes: 0 });
     expect(detailsOf(report, 'w1')[0]).toBe('2 events tick were sent, and the machine took 3');
   });
@@ -300,6 +300,8 @@ describe('crashTest of a workflow (workflow 26)', () => {
     const ofAgent = crashTest({ agent, prompt: 'Hi', model: () => scriptedModel([]), events });
     await expect(ofAgent).rejects.toThrow('events must be a function, beside a workflow');
     const storage = memoryStore();
-    await expect(testing({ store: () => plainStore(storage) })).rejects.toThrow('events needs a store with an inbox');
+    await expect(testing({ store: () => plainStore(storage) })).rejects.toThrow(
+      'events needs a store with the group commands',
+    );
   });
 });

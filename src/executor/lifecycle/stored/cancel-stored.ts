@@ -11,7 +11,6 @@ import { beginProgress } from '../../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
 import { outboxOf } from '../../../run/workflow/advanced.ts';
-import { carriesCommands } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
 import type { TurnEnd } from '../../../store/thread-port.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
@@ -191,9 +190,9 @@ export async function endChild(
 const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 
 async function sendCancel({ config: { store } }: ExecutorServices, runId: string, reason: string): Promise<void> {
-  if (!store || !carriesCommands(store)) return;
+  if (!store?.commands) return;
   try {
-    await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason });
+    await store.commands.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason });
   } catch (error) {
     if (!hasCode(error, 'RUN_NOT_FOUND')) throw error;
   }

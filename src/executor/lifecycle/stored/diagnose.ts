@@ -196,7 +196,7 @@ export class Doctor {
   async #mayRest({ meta, waiting, hosted, workflow }: RunCheckpoint): Promise<boolean> {
     const store = this.#store;
     if (!isDue(store) || hosted || !(workflow || waiting?.waits.length)) return false;
-    const sent = await store.inbox({ runId: meta.runId }).catch(() => []);
+    const sent = await store.commands.inbox({ runId: meta.runId }).catch(() => []);
     return !hasUnread(sent);
   }
 

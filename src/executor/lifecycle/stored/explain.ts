@@ -9,7 +9,7 @@ import type { SentCommand } from '../../../run/command.ts';
 import type { RunDefinition } from '../../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../../run/result.ts';
 import { isAtRest } from '../../../run/waits/model-waits.ts';
-import { carriesCommands, isMarking } from '../../../store/capabilities.ts';
+import { isMarking } from '../../../store/capabilities.ts';
 import type { RecordPart } from '../../../store/journal-port.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { loadPart } from '../../../store/reading/record-part.ts';
@@ -103,7 +103,7 @@ export function capabilitiesOf({ config: { store, journal } }: ExecutorServices)
   return {
     journal: journal !== undefined,
     waits: store?.due !== undefined,
-    commands: store !== undefined && carriesCommands(store),
+    commands: store?.commands !== undefined,
     history: store?.history !== undefined,
     threads: store?.threads !== undefined,
   };
@@ -342,9 +342,8 @@ async function commandsOf(
   store: CheckpointStore,
   runId: string,
 ): Promise<readonly SentCommand[]> {
-  if (!carriesCommands(store)) return [];
   try {
-    return await store.inbox({ runId });
+    return (await store.commands?.inbox({ runId })) ?? [];
   } catch (error) {
     config.warn('command.read.failed', { runId, error });
     return [];

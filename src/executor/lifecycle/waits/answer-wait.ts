@@ -144,7 +144,7 @@ async function answerStored(services: ExecutorServices, { runId, record }: Found
   const answer = asSeen(open, given);
   const isPending = await mayBeRefused(services, { record, wait: open, answer, by: given.by });
   await checkFirst(store, { runId, open }, { ...given, answer });
-  await store.send(runId, commandOf({ ...given, answer }));
+  await store.commands.send(runId, commandOf({ ...given, answer }));
   services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
   return isPending ? 'pending' : 'sent';
@@ -160,7 +160,7 @@ async function checkFirst(
   { runId, open }: { readonly runId: string; readonly open: Wait },
   { answer, by }: Given,
 ): Promise<void> {
-  const sent = answersIn(await store.inbox({ runId })).get(open.id) ?? [];
+  const sent = answersIn(await store.commands.inbox({ runId })).get(open.id) ?? [];
   const own = { ...answer, ...(by ? { by } : {}) };
   if (sent.some((each) => isSameDecision(open.id, each, own))) return;
   const first = endingAnswer(open, sent);

@@ -3,7 +3,6 @@ import { type OpenWait, openWaitsIn, type ReadableRun } from '../../../record/in
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request.ts';
 import { answersIn, isAnswered, type SentAnswer } from '../../../run/waits/sent-answer.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
-import { carriesCommands } from '../../../store/capabilities.ts';
 import { yieldToEventLoop } from '../../../values/event-loop.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
@@ -131,10 +130,10 @@ async function answersTo(
   { config: { store } }: ExecutorServices,
   { meta, mayHaveCommands }: WaitingRun,
 ): Promise<Answers> {
-  if (!mayHaveCommands || !store || !carriesCommands(store)) return noAnswers;
+  if (!mayHaveCommands || !store?.commands) return noAnswers;
   // An inbox may be long: others must not wait until all of a page are read.
   await yieldToEventLoop();
-  return answersIn(await store.inbox({ runId: meta.runId }).catch(() => []));
+  return answersIn(await store.commands.inbox({ runId: meta.runId }).catch(() => []));
 }
 
 function answered(wait: OpenWait, answers: ListedWait['answers']): Pick<ListedWait, 'answers' | 'isAnswered'> {

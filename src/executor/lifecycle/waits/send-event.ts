@@ -58,7 +58,7 @@ export async function sendEvent(
   await fittingEvent(services, known, event);
   if (mustTake) refuseUntaken(known, record, sent);
   const { stuck, sweep } = services;
-  await mailStore(services).send(runId, { id, kind: 'event', event });
+  await mailStore(services).commands.send(runId, { id, kind: 'event', event });
   stuck.retry(runId);
   if (sweep.isOn) void sweep.look();
   return 'sent';

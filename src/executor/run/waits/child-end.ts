@@ -9,7 +9,6 @@ import { toldAnswer } from '../../../run/reply.ts';
 import type { ParentCall } from '../../../run/request.ts';
 import type { OkOutput, RunOutput } from '../../../run/result.ts';
 import { waitsOf } from '../../../run/waits/wait-rules.ts';
-import { carriesCommands } from '../../../store/capabilities.ts';
 import { thrownOutput, toToolOutput } from '../../../tool/output.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import type { ToolOutput } from '../../../values/message.ts';
@@ -60,14 +59,14 @@ export async function tellParent(services: ExecutorServices, child: ChildEnd): P
   const { config, registry, inbox, stuck, sweep } = services;
   const { runId } = child;
   const parent = child.parent();
-  if (!parent || !config.store || !carriesCommands(config.store)) return;
+  if (!parent || !config.store?.commands) return;
   const output = sendable(child, parent);
   const id = waitIdOf([runId, 'ended']);
   const ended = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
   const treeRuns = child.treeRuns();
   const command = treeRuns ? { ...ended, treeRuns } : ended;
   try {
-    await config.store.send(parent.runId, command);
+    await config.store.commands.send(parent.runId, command);
   } catch (error) {
     if (hasCode(error, 'RUN_NOT_FOUND')) return;
     throw error;

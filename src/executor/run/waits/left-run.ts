@@ -2,7 +2,6 @@ import type { RunMachineEvent } from '../../../../machines/context.ts';
 import { type Command, checkCommand } from '../../../run/command.ts';
 import { type RunResult, withoutId } from '../../../run/result.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { carriesCommands } from '../../../store/capabilities.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { recordedText } from '../record/stored-run.ts';
@@ -38,9 +37,8 @@ export async function forwardSteering(run: ActiveRun, text: string, by?: Person)
 
 async function send({ services, runId }: ActiveRun, command: Command): Promise<void> {
   const { store } = services.config;
-  if (!store || !carriesCommands(store))
-    throw new UndeliveredError(`run ${runId} has left, and its store has no inbox`);
-  await store.send(runId, checkCommand(command));
+  if (!store?.commands) throw new UndeliveredError(`run ${runId} has left, and its store has no inbox`);
+  await store.commands.send(runId, checkCommand(command));
   services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
 }

@@ -26,7 +26,7 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   await expectEvents(run, withoutLostWaits(record));
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const sent = await store.inbox({ runId: run.runId });
+    const sent = await store.commands.inbox({ runId: run.runId });
     const kinds = sent.map(kindOf);
     if (kinds.some(isNews) || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
     if (await run.life.leave(leave(run, store, { sent, wakeAt: record.waiting?.wakeAt }))) return true;

@@ -102,7 +102,7 @@ export class TakenClaim implements Leaseholder {
     const { clock } = this.#services.config;
     const { attempts } = this.#options;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const sent = await store.inbox({ runId: claim.runId });
+      const sent = await store.commands.inbox({ runId: claim.runId });
       const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
       const dueAt = Math.ceil(this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs);
       if (await store.due.leave(claim, { dueAt, readUpTo, attempts, givenBack: true })) return dueAt;

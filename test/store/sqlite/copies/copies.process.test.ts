@@ -128,7 +128,7 @@ describe('a restored store (edges 27)', () => {
     await backupStore({ path, target: backup });
     expect((await restoreStore({ backup, path: restored })).parked).toEqual(['run']);
     await using copy = sqliteStore({ path: restored });
-    await copy.send('run', { id: 'c', kind: 'steer', text: 'Go on.' });
+    await copy.commands.send('run', { id: 'c', kind: 'steer', text: 'Go on.' });
     expect((await copy.due.list({ limit: 10 })).runs).toEqual([]);
   });
 

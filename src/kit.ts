@@ -146,6 +146,7 @@ export type {
   ReleaseOptions,
   Signal,
   StoreGroups,
+  WaitStore,
   WriteOptions,
 } from './store/port.ts';
 export { type MethodName, type StoreMethod, type WrapMethod, wrapStore } from './store/read-only.ts';
@@ -261,10 +262,10 @@ export {
   knownIn,
   type SignalWrite,
   type StoredSignal,
-  type TopicDriver,
   type TopicValue,
   type TopicWait,
   unexpired,
+  type WaitDriver,
   withDelivered,
   withKept,
   withoutWait,

@@ -2,15 +2,7 @@ import { readProperty } from '../values/error-data.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
 import type { RestingStore } from './due-port.ts';
 import type { KeepingStore } from './history-port.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  CheckpointStore,
-  ControlStore,
-  EventStore,
-  OwningStore,
-  StoreGroups,
-} from './port.ts';
+import type { AppendingStore, ChangeStore, CheckpointStore, ControlStore, OwningStore, StoreGroups } from './port.ts';
 import { groupMethods } from './read-only.ts';
 
 /* What a store can do besides its four methods. It has all methods of an interface, or none: so one of them tells. */
@@ -24,8 +16,6 @@ export const isOwning = (store: CheckpointStore): store is OwningStore => has(st
 export const carriesCommands = (store: CheckpointStore): store is ControlStore => store.commands !== undefined;
 /** Returns whether runs rest in a store: it has the group `due`. */
 export const isDue = (store: CheckpointStore): store is RestingStore => store.due !== undefined;
-/** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
-export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
 /** Returns whether a store keeps the records of runs that ended: it has the group `history`. */
 export const isKeepingRecords = (store: CheckpointStore): store is KeepingStore => store.history !== undefined;
 /** Returns whether a store tells that nothing has changed: it has `changeMark`. */
@@ -55,6 +45,7 @@ export function checkStore(name: string, store: unknown): asserts store is Check
 /** A method of each group that has stood at the store itself, and that no other thing is called. */
 const outside = {
   acknowledge: 'commands',
+  expect: 'waits',
   keepOutcome: 'outcomes',
   takeUndelivered: 'deliveries',
   listDue: 'due',

@@ -79,6 +79,8 @@ export interface ListOptions {
 export interface StoreGroups {
   /** Commands to runs of other processes. */
   readonly commands: CommandStore;
+  /** Signals to runs that wait for them: needs `commands` and `due`. */
+  readonly waits: WaitStore;
   /** The ends of runs, after their records. */
   readonly outcomes: OutcomeStore;
   /** Ends that no process has delivered: needs `outcomes`. */
@@ -170,10 +172,10 @@ export interface Signal {
 }
 
 /**
- * A store that carries signals to runs that wait for a topic. A signal that finds a wait is an `answer` command in the inbox of
+ * Carries signals to runs that wait for a topic. A signal that finds a wait is an `answer` command in the inbox of
  * its run, and makes it due. In each order of `expect` and `signal` the run gets it.
  */
-export interface EventStore extends RestingStore {
+export interface WaitStore {
   /**
    * Adds a wait of a run for a topic; null withdraws it. A wait that is there already stays in its place. The oldest kept
    * signal of the topic is delivered at once. Waits are removed with their record.
@@ -186,6 +188,11 @@ export interface EventStore extends RestingStore {
    * @throws {UNDELIVERED} if 1,000 are kept already, or the inbox of the run is full
    */
   signal(signal: Signal): Promise<{ readonly to?: string }>;
+}
+
+/** A store in which runs rest, and that carries signals to them. */
+export interface EventStore extends RestingStore {
+  readonly waits: WaitStore;
 }
 
 /** A store that tells cheaply that nothing has changed, so that readers need not list it again. */

@@ -14,13 +14,12 @@ const storeMethods = {
   claim: 'writes',
   renew: 'writes',
   release: 'writes',
-  expect: 'writes',
-  signal: 'writes',
   changeMark: 'reads',
 } satisfies { readonly [Method in Exclude<keyof WholeStore, keyof StoreGroups>]-?: 'reads' | 'writes' };
 
 /** The same of the methods of each group. */
 export const groupMethods = {
+  waits: { expect: 'writes', signal: 'writes' },
   commands: { send: 'writes', inbox: 'reads', acknowledge: 'writes' },
   outcomes: { keep: 'writes', find: 'reads', forget: 'writes' },
   deliveries: { take: 'writes', mark: 'writes' },

@@ -13,7 +13,7 @@ import type { Claim, Cursor, InboxOf } from './port.ts';
 import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
-import type { TopicDriver } from './topics.ts';
+import type { WaitDriver } from './topics.ts';
 
 /** What a driver removes whose time is over. `storeFrom` asks for it once a minute, with a limit. */
 export interface ForgetOptions {
@@ -58,7 +58,7 @@ export interface StoreDriver {
   /** The ends that no process has delivered: `change.deliver` and `change.delivered` of a write mark them. */
   readonly deliveries?: DeliveryDriver;
   /** What runs wait for, and early signals: needs `due`. */
-  readonly topics?: TopicDriver;
+  readonly waits?: WaitDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */
   readonly journal?: JournalDriver;
   /** Conversations of several runs: needs `history` and `due`. */

@@ -16,7 +16,7 @@ import { journalRows, storedJournal } from './encoding/stored-journal.ts';
 import type { EndOptions, HistoryStore } from './history-port.ts';
 import type { JournalStore } from './journal-port.ts';
 import { limitGroup } from './limits/buckets.ts';
-import type { Claim, CommandStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
+import type { Claim, CommandStore, OutcomeStore, WaitStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
@@ -30,7 +30,7 @@ import type { FullStore, StoreOf } from './store-of.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { Threads, threadGroup } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
-import { expectWrite, signalWrite } from './topics.ts';
+import { expectWrite, signalWrite, type WaitDriver } from './topics.ts';
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -99,7 +99,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...ownership(parts),
     commands: commandStore(parts, reader),
     ...(driver.due ? { due: dueStore(driver.due, parts, { reader, clock }) } : {}),
-    ...topics(parts, clock),
+    ...(driver.waits && driver.due ? { waits: waitStore(driver.waits, parts, clock) } : {}),
     ...(driver.history ? { history: historyStore(driver.history, parts, { reader, threads }) } : {}),
     ...(threads ? { threads: threadGroup(threads) } : {}),
     ...(driver.schedules && driver.due ? { schedules: scheduleGroup(driver.schedules, parts) } : {}),
@@ -309,13 +309,11 @@ interface Reading {
   readonly clock: Clock;
 }
 
-function topics({ driver, encryption }: Parts, clock: Clock): Partial<EventStore> {
-  const { topics } = driver;
-  if (!topics || !driver.due) return {};
+function waitStore(waits: WaitDriver, { encryption }: Parts, clock: Clock): WaitStore {
   return {
-    expect: async (claim, wait) => topics.expect(expectWrite(claim, wait, encryption)),
+    expect: async (claim, wait) => waits.expect(expectWrite(claim, wait, encryption)),
     signal: async (signal) => {
-      const to = await topics.signal(signalWrite(signal, encryption, clock.now()));
+      const to = await waits.signal(signalWrite(signal, encryption, clock.now()));
       return to === undefined ? {} : { to };
     },
   };

@@ -1,14 +1,5 @@
-import type {
-  AppendingStore,
-  ChangeStore,
-  CommandStore,
-  EventStore,
-  OutcomeStore,
-  OwningStore,
-  StoreGroups,
-} from './port.ts';
+import type { AppendingStore, ChangeStore, CommandStore, OutcomeStore, OwningStore, StoreGroups } from './port.ts';
 import type { StoreDriver } from './store-driver.ts';
-import type { TopicDriver } from './topics.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
 export interface FullStore extends AppendingStore, OwningStore {
@@ -21,7 +12,6 @@ export interface FullStore extends AppendingStore, OwningStore {
 
 /** The store of a driver: it has the groups of its driver. */
 export type StoreOf<D extends StoreDriver> = FullStore &
-  (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown) &
   (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
   Pick<StoreGroups, Extract<keyof D, keyof StoreGroups>>;
 
@@ -29,4 +19,4 @@ export type StoreOf<D extends StoreDriver> = FullStore &
  * All that a store may be, as the stores of the package are: it appends, owns, carries commands and signals, lets runs rest, keeps
  * outcomes, the records of ended runs, threads and schedules, has a journal, and gives turns to limited calls. An interface of the port that is not named here has no effect.
  */
-export type WholeStore = StoreGroups & AppendingStore & ChangeStore & EventStore;
+export type WholeStore = StoreGroups & AppendingStore & ChangeStore & OwningStore;

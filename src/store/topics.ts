@@ -51,7 +51,7 @@ export interface ExpectWrite {
  * The topics of a store. Each method is atomic: all others that concern the same topic take effect before or after it. A
  * delivery is decided like `sendCommand`, in the same commit as the change of the topic where the storage can do that.
  */
-export interface TopicDriver {
+export interface WaitDriver {
   /** Checks the claim; then removes the wait, delivers the oldest kept signal to it, or adds it. @throws {LEASE_LOST} */
   expect(write: ExpectWrite): Promise<void>;
   /** See `routed`. @returns the run that got it @throws {UNDELIVERED} */

@@ -71,15 +71,15 @@ const readBy = (host: Host): string => JSON.stringify(host.model.calls.at(-1)?.m
 
 const paid = (id: string, key = '7') => ({ key, id });
 
-type Expect = ReturnType<typeof memoryStore>['expect'];
+type Expect = ReturnType<typeof memoryStore>['waits']['expect'];
 
 /** A store whose `expect` is watched. */
 function watching(
   inner: ReturnType<typeof memoryStore>,
   watch: (expectEvent: () => Promise<void>, ...given: Parameters<Expect>) => Promise<void>,
 ): ReturnType<typeof memoryStore> {
-  const watched: Expect = (claim, wait) => watch(() => inner.expect(claim, wait), claim, wait);
-  return new Proxy(inner, { get: (target, name) => (name === 'expect' ? watched : Reflect.get(target, name)) });
+  const expectEvent: Expect = (claim, wait) => watch(() => inner.waits.expect(claim, wait), claim, wait);
+  return { ...inner, waits: { ...inner.waits, expect: expectEvent } };
 }
 
 const paying = { name: 'pay', input: {} };
@@ -285,7 +285,7 @@ describe('a wait that has its signal', () => {
   test('gives a second one back: it is kept for another run (waiting 12)', async () => {
     const { world, host, seen } = await served();
     // An earlier attempt of this process arrives in its store only now.
-    await world.store.expect(seen.claim, seen);
+    await world.store.waits.expect(seen.claim, seen);
     expect(await host.executor.signal('paid', 2, paid('s2'))).toEqual({ to: 'r' });
     await world.clock.advance(1_000);
     expect(await world.store.commands.inbox({ runId: 'r' })).toEqual([]);
@@ -336,21 +336,15 @@ describe('the run tells its store which event it waits for', () => {
   test('before it rests; while the store does not know it, the run stays and tries again', async () => {
     const world = scene();
     let fails = 3;
-    const inner = world.store;
-    const store = new Proxy(inner, {
-      get(target, name) {
-        if (name !== 'expect') return Reflect.get(target, name);
-        return async (...given: Parameters<typeof inner.expect>) => {
-          fails -= 1;
-          if (fails >= 0) throw new Error('the store is away');
-          return inner.expect(...given);
-        };
-      },
+    const store = watching(world.store, async (expectEvent) => {
+      fails -= 1;
+      if (fails >= 0) throw new Error('the store is away');
+      return expectEvent();
     });
     const host = world.waiting({ store });
     const run = await host.start({ runId: 'r' });
     await world.clock.advance(1_500);
-    expect(await inner.due.countResting()).toBe(0);
+    expect(await world.store.due.countResting()).toBe(0);
     expect(await settled(world, run.result)).toMatchObject({ status: 'waiting' });
     expect(fails).toBe(-1);
     expect(host.warnings.filter((each) => each.includes('which event'))).toHaveLength(1);
@@ -371,13 +365,13 @@ describe('the run tells its store which event it waits for', () => {
       }
       // It ends a little after the save.
       while (name === 'commands.inbox' && isRecording) await pause();
-      if (name === 'expect') await pause(20_000);
-      if (name === 'expect' || name === 'due.leave') calls.push(name);
+      if (name === 'waits.expect') await pause(20_000);
+      if (name === 'waits.expect' || name === 'due.leave') calls.push(name);
       return call(...given);
     });
     const host = world.waiting({ store: slow });
     await startAndRest(world, host);
-    expect(calls).toEqual(['expect', 'due.leave']);
+    expect(calls).toEqual(['waits.expect', 'due.leave']);
     expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
   });
 
@@ -429,9 +423,7 @@ describe('the run tells its store which event it waits for', () => {
 
   test('again when it is taken up: a process that died before that loses no signal', async () => {
     const world = scene();
-    const deaf = new Proxy(world.store, {
-      get: (target, name) => (name === 'expect' ? () => new Promise(() => {}) : Reflect.get(target, name)),
-    });
+    const deaf = watching(world.store, () => new Promise(() => {}));
     const first = world.waiting({ store: deaf });
     await first.start({ runId: 'r' });
     await world.clock.advance(100);
@@ -513,13 +505,13 @@ describe('the run tells its store which event it waits for', () => {
 describe('without a store that carries signals', () => {
   test.for([
     ['without a store', {}],
-    ['in a store without expect and signal', 'events'],
+    ['in a store without waits', 'events'],
     ['in a store of four methods', 'four'],
   ] as const)('a signal reaches the runs of this process, also if it came before: %s', async ([, kind]) => {
     const world = scene();
     const four = ['append', 'claim', 'renew', 'release', 'commands', 'due'];
     const names = kind === 'four' ? [...four, 'outcomes'] : [];
-    const store = without(world.store, 'expect', 'signal', ...names);
+    const store = without(world.store, 'waits', ...names);
     const host = hostOf({
       tools: [paymentTool(), toolOf('rest', 'read', (_, context) => context.ask({ question: 'Well?' }))],
       clock: world.clock,
@@ -543,7 +535,7 @@ describe('without a store that carries signals', () => {
 
   test('a run that waits for an event stays in its process: a signal could not reach it elsewhere', async () => {
     const world = scene();
-    const host = world.waiting({ store: without(world.store, 'expect', 'signal') });
+    const host = world.waiting({ store: without(world.store, 'waits') });
     await host.start({ runId: 'r' });
     await world.clock.advance(60_000);
     expect(host.executor.runs.get()).toHaveLength(1);
@@ -551,7 +543,7 @@ describe('without a store that carries signals', () => {
 
   test('a process without a live run refuses the signal, and says what to do', async () => {
     const world = scene();
-    const host = world.boot({ store: without(world.store, 'expect', 'signal') });
+    const host = world.boot({ store: without(world.store, 'waits') });
     const sent = host.executor.signal('paid', 1, paid('s1'));
     await expect(sent).rejects.toMatchObject({
       code: 'UNSUPPORTED',

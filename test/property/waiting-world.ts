@@ -198,7 +198,7 @@ export class WaitingWorld {
     else if (kind === 'timer' && how === 'yes') await control.wake(id);
     else if (kind === 'question') await control.answer(id, how, person);
     else if (kind === 'event')
-      await this.#store.signal({
+      await this.#store.waits.signal({
         topic: topicOf(wait.name, wait.key),
         id: `${by} ${id}`,
         value: how,

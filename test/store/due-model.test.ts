@@ -111,9 +111,9 @@ async function answer(
     due: () => store.due.list({ limit: which + 1 }),
     list: () => store.listInterrupted(which === 0 ? { status: 'waiting' } : {}),
     resting: () => store.due.countResting(),
-    expect: async () => claim && store.expect(claim, { waitId: `w${which}`, topic }),
-    withdraw: async () => claim && store.expect(claim, { waitId: `w${which}`, topic: null }),
-    signal: () => store.signal(signal),
+    expect: async () => claim && store.waits.expect(claim, { waitId: `w${which}`, topic }),
+    withdraw: async () => claim && store.waits.expect(claim, { waitId: `w${which}`, topic: null }),
+    signal: () => store.waits.signal(signal),
     pass: async () => {},
   };
   try {

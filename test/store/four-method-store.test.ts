@@ -59,6 +59,7 @@ describe('the groups of a store', () => {
   test.for([
     ['takeTurns', 'limits'],
     ['acknowledge', 'commands'],
+    ['expect', 'waits'],
     ['keepOutcome', 'outcomes'],
     ['takeUndelivered', 'deliveries'],
   ] as const)('%s at the store itself is refused, and the error names the group %s', ([method, group]) => {

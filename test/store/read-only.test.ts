@@ -55,7 +55,7 @@ describe('a store in SQLite that is open for reading only', () => {
       () => reader.release(claim),
       () => reader.commands.send('run', command),
       () => reader.history.erase('run'),
-      () => reader.signal({ id: 's', name: 'paid', key: '', value: 1, until: 1 } as never),
+      () => reader.waits.signal({ id: 's', name: 'paid', key: '', value: 1, until: 1 } as never),
       () => reader.outcomes.forget(),
     ];
     for (const write of writes) await expect(write()).rejects.toMatchObject({ code: 'UNSUPPORTED' });

@@ -42,7 +42,7 @@ async function work(place: Place): Promise<void> {
     if (afterMs > 0) await sleep(afterMs);
     if (does === 'hold') await hold(store, runId);
     else if (does === 'send') await store.commands.send(runId, { id: 'wake', kind: 'steer', text: 'Wake up.' });
-    else await store.signal({ topic, id: runId, value: runId, untilMs: Date.now() + 600_000 });
+    else await store.waits.signal({ topic, id: runId, value: runId, untilMs: Date.now() + 600_000 });
     process.stdout.write('done\n');
   }
   process.exit(0);

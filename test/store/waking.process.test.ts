@@ -111,7 +111,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
     { timeout: 120_000 * torture },
     async () => {
       const [woken, stayed] = await race('signal', async (claim) => {
-        await store.expect(claim, { waitId: 'w', topic });
+        await store.waits.expect(claim, { waitId: 'w', topic });
         return store.due.leave(claim, { readUpTo: 0 });
       });
       expect([woken > 0, stayed > 0]).toEqual([true, true]);

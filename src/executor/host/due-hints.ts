@@ -1,5 +1,4 @@
 import type { Warn } from '../../log/log.ts';
-import { isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -61,14 +60,14 @@ export class DueHints {
     return { commands: { ...commands, send } };
   }
 
-  #signaling(store: CheckpointStore) {
-    if (!isEvents(store)) return {};
-    const signal: typeof store.signal = async (given) => {
-      const answer = await store.signal(given);
+  #signaling({ waits }: CheckpointStore) {
+    if (!waits) return {};
+    const signal: typeof waits.signal = async (given) => {
+      const answer = await waits.signal(given);
       if (answer.to !== undefined) this.tell(answer.to);
       return answer;
     };
-    return { signal };
+    return { waits: { ...waits, signal } };
   }
 
   /** A message that begins a turn starts its run by itself. */

@@ -1,6 +1,5 @@
 import { parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { isEvents } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
@@ -16,9 +15,9 @@ export async function returnSignal(
   { value, signal, sentAt }: SignalAnswer & { readonly sentAt: number | undefined },
 ): Promise<boolean> {
   const { id, topic, untilMs } = signal;
-  if (!store || !isEvents(store)) return true;
+  if (!store?.waits) return true;
   try {
-    await store.signal({ topic, id, value, untilMs, from: runId, sentAt });
+    await store.waits.signal({ topic, id, value, untilMs, from: runId, sentAt });
     return true;
   } catch (error) {
     const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
@@ -42,11 +41,11 @@ export async function returnUnread(
 ): Promise<void> {
   const { store, warn } = config;
   const expected = waits.filter(({ kind }) => kind === 'event');
-  if (expected.length === 0 || !claim || !store || !isEvents(store)) return;
+  if (expected.length === 0 || !claim || !store?.waits) return;
   const { runId } = claim;
   try {
-    for (const { id: waitId } of expected) await store.expect(claim, { waitId, topic: null });
-    for (const sent of await store.commands.inbox({ runId })) {
+    for (const { id: waitId } of expected) await store.waits.expect(claim, { waitId, topic: null });
+    for (const sent of (await store.commands?.inbox({ runId })) ?? []) {
       const answer = signalIn(sent);
       if (answer) await returnSignal(config, runId, { ...answer, sentAt: answer.signal.sentAt ?? sent.sentAt });
     }

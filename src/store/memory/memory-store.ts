@@ -79,7 +79,7 @@ class MemoryDriver implements StoreDriver {
   readonly #steps = new Map<string, string[]>();
   /** The runs with kept outcomes, in the order of their keeping. */
   readonly #keeping = new Set<string>();
-  readonly topics: MemoryTopics;
+  readonly waits: MemoryTopics;
   readonly #journals = new MemoryJournal();
   readonly journal: JournalDriver = {
     publish: async ({ claim, rows }) => {
@@ -146,7 +146,7 @@ class MemoryDriver implements StoreDriver {
       runs: async () => [...this.#undelivered].map((runId) => [runId, this.#run(runId) ?? {}] as const),
       replace: async (runId, before, after) => this.#run(runId) === before && this.#put(runId, after) !== undefined,
     });
-    this.topics = new MemoryTopics({
+    this.waits = new MemoryTopics({
       now: () => clock.now(),
       check: (claim) => void checkClaim(this.#runs.get(claim.runId)?.lease, claim),
       hasCommand: (runId, id) => this.#runs.get(runId)?.inbox?.some((command) => command.id === id) ?? false,
@@ -198,7 +198,7 @@ class MemoryDriver implements StoreDriver {
     if (change.keep) this.#noteKept(runId);
     if (change.deliver) this.#undelivered.add(runId);
     if (change.end?.totals) addTotals(this.#totals, change.end.totals);
-    if (change.remove || change.end || change.erase) this.topics.runGone(runId);
+    if (change.remove || change.end || change.erase) this.waits.runGone(runId);
   }
 
   async load(runId: string, messages: MessageReader): Promise<StoredTexts | null> {

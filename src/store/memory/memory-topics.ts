@@ -7,10 +7,10 @@ import {
   isNewSignal,
   knownIn,
   type SignalWrite,
-  type TopicDriver,
   type TopicValue,
   type TopicWait,
   unexpired,
+  type WaitDriver,
   withDelivered,
   withKept,
   withoutWait,
@@ -30,7 +30,7 @@ interface RunsOfTopics {
 }
 
 /** The topics of a memory store. No other call comes between the parts of one, because none of them waits. */
-export class MemoryTopics implements TopicDriver {
+export class MemoryTopics implements WaitDriver {
   readonly #runs: RunsOfTopics;
   readonly #topics = new Map<string, TopicValue>();
   /** The topics of the waits of each run. */

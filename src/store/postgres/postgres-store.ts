@@ -26,7 +26,7 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { WholeStore } from '../store-of.ts';
-import type { TopicDriver } from '../topics.ts';
+import type { WaitDriver } from '../topics.ts';
 import { eraseRows, markDelivered, readEnded, takeDeliveries } from './ended.ts';
 import { GroupWriter } from './group-writer.ts';
 import { acknowledgeRows, readInbox } from './inboxes.ts';
@@ -150,7 +150,7 @@ class PostgresDriver implements StoreDriver {
   readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
-  readonly topics: TopicDriver;
+  readonly waits: WaitDriver;
   readonly threads: ThreadDriver;
   readonly schedules: ScheduleDriver;
   readonly limits: LimitDriver;
@@ -190,7 +190,7 @@ class PostgresDriver implements StoreDriver {
       countRuns: () => reader.afterWrites((session) => readCounts(session, server)),
     };
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
-    this.topics = {
+    this.waits = {
       expect: (write) => reader.afterWrites((session) => expectIn(session, server, write), write.claim.runId),
       signal: (write) => reader.insist((session) => signalIn(session, server, write)),
     };

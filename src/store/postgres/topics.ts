@@ -21,7 +21,7 @@ interface Locked {
   send(command: CommandToSend): Promise<boolean>;
 }
 
-/** Adds or withdraws a wait in PostgreSQL: see `TopicDriver`. It may be repeated. @throws {LEASE_LOST} */
+/** Adds or withdraws a wait in PostgreSQL: see `WaitDriver`. It may be repeated. @throws {LEASE_LOST} */
 export async function expectIn(session: PoolSession, server: Server, write: ExpectWrite): Promise<void> {
   const { claim, waitId, topic } = write;
   const { waits } = server.tables;

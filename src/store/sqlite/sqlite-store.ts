@@ -29,7 +29,7 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { WholeStore } from '../store-of.ts';
-import type { TopicDriver } from '../topics.ts';
+import type { WaitDriver } from '../topics.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
@@ -133,7 +133,7 @@ class SqliteDriver implements StoreDriver {
   readonly outcomes: OutcomeDriver;
   readonly history: HistoryDriver;
   readonly due: DueDriver;
-  readonly topics: TopicDriver;
+  readonly waits: WaitDriver;
   readonly journal: JournalDriver;
   readonly threads: ThreadDriver;
   readonly schedules: ScheduleDriver;
@@ -145,7 +145,7 @@ class SqliteDriver implements StoreDriver {
     this.#queue = new WriteQueue(database, options);
     this.#reader = new Reader(database, this.#queue, options);
     this.#removals = new Removals(database, this.#queue);
-    this.topics = {
+    this.waits = {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
     };

@@ -114,7 +114,7 @@ export class TopicTables {
   }
 }
 
-/** Adds or withdraws a wait, in the transaction of its caller: see `TopicDriver`. @throws {LEASE_LOST} */
+/** Adds or withdraws a wait, in the transaction of its caller: see `WaitDriver`. @throws {LEASE_LOST} */
 export function expectIn(tables: Tables, { claim, waitId, topic, commandId, commandOf }: ExpectWrite): void {
   const { topics, leases, inboxes } = tables;
   const wait = { runId: claim.runId, waitId };

@@ -4,7 +4,7 @@ import { topicOf } from '../../run/identity.ts';
 import { isAtRest } from '../../run/waits/model-waits.ts';
 import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
-import { isDue, isEvents } from '../../store/capabilities.ts';
+import { isDue } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { wrapStore } from '../../store/read-only.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
@@ -320,9 +320,9 @@ async function signal(
   { id, name, key, createdAt }: AskedWait & { readonly kind: 'event' },
   answer: CrashTestAnswer,
 ): Promise<boolean> {
-  if (!isEvents(store) || answer.how !== 'answer') return false;
+  if (!store.waits || answer.how !== 'answer') return false;
   const signal = { topic: topicOf(name, key), id: `signal ${id}`, value: answer.value, untilMs: createdAt + DAY_MS };
-  await store.signal(signal);
-  await store.signal(signal);
+  await store.waits.signal(signal);
+  await store.waits.signal(signal);
   return true;
 }

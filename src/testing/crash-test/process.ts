@@ -83,15 +83,8 @@ interface World {
 
 const writes: readonly MethodName[] = [
   ...(['save', 'append', 'delete', 'outcomes.keep', 'deliveries.mark', 'claim', 'due.take', 'release'] as const),
-  ...([
-    'due.leave',
-    'history.end',
-    'history.erase',
-    'commands.send',
-    'commands.acknowledge',
-    'expect',
-    'signal',
-  ] as const),
+  ...(['due.leave', 'history.end', 'history.erase'] as const),
+  ...(['commands.send', 'commands.acknowledge', 'waits.expect', 'waits.signal'] as const),
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
 const owned = [

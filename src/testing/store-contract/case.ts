@@ -4,7 +4,6 @@ import {
   isAppending,
   isDelivering,
   isDue,
-  isEvents,
   isKeepingRecords,
   isMarking,
   isOwning,
@@ -107,7 +106,7 @@ export const controlStore: CaseFor<ControlStore> = caseFor(carriesCommands);
 /** Stores in which runs rest, which count them, and from which processes take those that are due. */
 export const dueStore: CaseFor<RestingStore> = caseFor(isDue);
 /** Stores that carry signals. */
-export const eventStore: CaseFor<EventStore> = caseFor(isEvents);
+export const eventStore: CaseFor<EventStore> = caseFor((store) => store.waits !== undefined);
 /** Stores that keep the records of runs that ended. */
 export const historyStore: CaseFor<KeepingStore> = caseFor(isKeepingRecords);
 /** Stores that tell that nothing has changed. */

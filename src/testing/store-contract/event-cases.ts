@@ -11,7 +11,7 @@ const untilOf = async (store: EventStore) => (await store.due.list({ limit: 1 })
 
 async function signal(store: EventStore, id: string, fields: Partial<Signal> = {}): Promise<string | undefined> {
   const sent = { topic, id, value: `value ${id}`, untilMs: await untilOf(store), ...fields };
-  return (await store.signal(sent)).to;
+  return (await store.waits.signal(sent)).to;
 }
 
 /** A run that expects a signal. */
@@ -19,7 +19,7 @@ async function expecting(store: EventStore, runId: string, { waitId = 'w', of = 
   const claim = await store.claim(runId, 'me', LONG_MS);
   assert(claim);
   if ((await store.load(runId)) === null) await store.save(sampleRecord(runId), { claim });
-  await store.expect(claim, { waitId, topic: of });
+  await store.waits.expect(claim, { waitId, topic: of });
   return claim;
 }
 
@@ -38,7 +38,7 @@ export const eventCases: readonly Draft[] = [
     assert.equal(await store.due.leave(claim, { readUpTo: 0 }), true);
     const untilMs = await untilOf(store);
     const value = { list: [1, null, '\ud800'] };
-    assert.deepEqual(await store.signal({ topic, id: 'one', value, untilMs }), { to: 'run' });
+    assert.deepEqual(await store.waits.signal({ topic, id: 'one', value, untilMs }), { to: 'run' });
     assert.deepEqual(
       (await store.due.list({ limit: 5 })).runs.map(({ runId }) => runId),
       ['run'],
@@ -107,8 +107,8 @@ export const eventCases: readonly Draft[] = [
 
   eventStore('a withdrawn wait gets nothing (waiting 12)', async ({ store }) => {
     const claim = await expecting(store, 'run');
-    await store.expect(claim, { waitId: 'w', topic: null });
-    await store.expect(claim, { waitId: 'never there', topic: null });
+    await store.waits.expect(claim, { waitId: 'w', topic: null });
+    await store.waits.expect(claim, { waitId: 'never there', topic: null });
     assert.equal(await signal(store, 'one'), undefined);
     assert.deepEqual(await got(store, 'run'), []);
   }),
@@ -129,10 +129,10 @@ export const eventCases: readonly Draft[] = [
     'a wait that is added again has one place, and its unread signal is its only one (waiting 12)',
     async ({ store }) => {
       const claim = await expecting(store, 'run');
-      await store.expect(claim, { waitId: 'w', topic });
+      await store.waits.expect(claim, { waitId: 'w', topic });
       assert.equal(await signal(store, 'one'), 'run');
       await signal(store, 'two');
-      await store.expect(claim, { waitId: 'w', topic });
+      await store.waits.expect(claim, { waitId: 'w', topic });
       assert.deepEqual(await got(store, 'run'), ['w one']);
       await expecting(store, 'next');
       assert.deepEqual(await got(store, 'next'), ['w two']);
@@ -158,8 +158,8 @@ export const eventCases: readonly Draft[] = [
   eventStore('an owner that lost its claim expects nothing any more (waiting 12)', async ({ store }) => {
     const lost = await expecting(store, 'run', { waitId: 'first' });
     assert(await store.claim('run', 'me', LONG_MS));
-    await refuses(store.expect(lost, { waitId: 'w', topic }), 'LEASE_LOST');
-    await refuses(store.expect(lost, { waitId: 'first', topic: null }), 'LEASE_LOST');
+    await refuses(store.waits.expect(lost, { waitId: 'w', topic }), 'LEASE_LOST');
+    await refuses(store.waits.expect(lost, { waitId: 'first', topic: null }), 'LEASE_LOST');
     assert.equal(await signal(store, 'one'), 'run');
     assert.deepEqual(await got(store, 'run'), ['first one']);
   }),
@@ -167,7 +167,7 @@ export const eventCases: readonly Draft[] = [
   eventStore('so many signals are kept for one topic, and no more (waiting 12)', async ({ store }) => {
     const untilMs = await untilOf(store);
     const ids = Array.from({ length: 1_000 }, (_, i) => `s${i}`);
-    await Promise.all(ids.map((id) => store.signal({ topic, id, value: id, untilMs })));
+    await Promise.all(ids.map((id) => store.waits.signal({ topic, id, value: id, untilMs })));
     await refuses(signal(store, 'one more'), 'UNDELIVERED');
     assert.equal(await signal(store, 's7'), undefined);
     assert.equal(await signal(store, 'one more', { topic: other }), undefined);
@@ -193,8 +193,8 @@ export const eventCases: readonly Draft[] = [
       await store.save(sampleRecord(runId), { claim });
       const asked: Promise<unknown>[] = [];
       for (const step of isTurned ? [1, 0] : [0, 1]) {
-        if (step === 0) asked[0] = store.expect(claim, { waitId: 'w', topic });
-        else asked[1] = store.signal({ topic, id: runId, value: i, untilMs });
+        if (step === 0) asked[0] = store.waits.expect(claim, { waitId: 'w', topic });
+        else asked[1] = store.waits.signal({ topic, id: runId, value: i, untilMs });
         for (let turns = gap; turns > 0; turns--) await null;
       }
       await Promise.all(asked);

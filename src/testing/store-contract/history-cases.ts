@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KeptRun } from '../../record/kept-run.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { isAppending, isDue, isEvents } from '../../store/capabilities.ts';
+import { isAppending, isDue } from '../../store/capabilities.ts';
 import type { EndOptions, KeepingStore } from '../../store/history-port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
 import {
@@ -135,11 +135,11 @@ export const historyCases: readonly Draft[] = [
     const claim = await ownRun(store, 'run');
     await store.commands.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
     const topic = 'a'.repeat(64);
-    if (isEvents(store)) await store.expect(claim, { waitId: 'w', topic });
+    if (store.waits) await store.waits.expect(claim, { waitId: 'w', topic });
     await store.history.end(claim, endOf('run'));
     assert.deepEqual(await store.commands.inbox({ runId: 'run' }), []);
     assert.deepEqual(await store.commands.inbox({ owner: 'me' }), []);
-    if (isEvents(store)) assert.deepEqual(await store.signal({ topic, id: '1', value: 1, untilMs: LATER }), {});
+    if (store.waits) assert.deepEqual(await store.waits.signal({ topic, id: '1', value: 1, untilMs: LATER }), {});
   }),
 
   historyStore('a new run takes the id of one that ended, and replaces it (web 16)', async ({ store }) => {

@@ -43,10 +43,10 @@ describe.skipIf(whyNoPostgres)('a PostgreSQL store that notifies', () => {
     await store.commands.send('run', { id: 'b', kind: 'steer', text: 'go' });
     expect(await heard()).toBe(1);
     const again = (await store.claim('run', 'me', 600_000)) as Claim;
-    await store.expect(again, { waitId: 'w', topic });
+    await store.waits.expect(again, { waitId: 'w', topic });
     await store.due.leave(again, { readUpTo: Number.MAX_SAFE_INTEGER });
     expect(await heard()).toBe(0);
-    await store.signal({ topic, id: 's', value: 1, untilMs: Date.now() + 600_000 });
+    await store.waits.signal({ topic, id: 's', value: 1, untilMs: Date.now() + 600_000 });
     expect(await heard()).toBe(1);
     const third = (await store.claim('run', 'me', 600_000)) as Claim;
     await store.due.leave(third, { dueAt: 0, readUpTo: Number.MAX_SAFE_INTEGER });

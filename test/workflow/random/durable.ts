@@ -29,7 +29,7 @@ export interface Kill {
 const effects = { look: 'read', put: 'idempotent', pay: 'once' } as const;
 const writes = [
   ...['save', 'append', 'delete', 'outcomes.keep', 'deliveries.mark', 'claim', 'due.take', 'release'],
-  ...['due.leave', 'history.end', 'commands.send', 'commands.acknowledge', 'expect'],
+  ...['due.leave', 'history.end', 'commands.send', 'commands.acknowledge', 'waits.expect'],
 ];
 
 const START = 1_700_000_000_000;

@@ -232,7 +232,5 @@ function asSeen(wait: Wait, { answer, by }: Given): Answer {
 export function mailStore(services: ExecutorServices): ControlStore {
   const store = storeOfRun(services);
   if (carriesCommands(store)) return store;
-  throw new UnsupportedError(
-    'this store carries no commands to other processes: it has no send, inbox and acknowledge',
-  );
+  throw new UnsupportedError('this store carries no commands to other processes: it has no group commands');
 }

@@ -1,6 +1,5 @@
 import { tooLongToSay } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
-import { isEvents } from '../../../store/capabilities.ts';
 import { checkEvent } from '../../../tool/requested-waits.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import type { JsonValue } from '../../../values/json.ts';
@@ -44,15 +43,15 @@ export async function signalRuns(
   const signal = { topic: topicOf(event.name, event.key), id, value: sent, untilMs: clock.now() + keepSignalsMs };
   const here = await services.signals.send(signal);
   if (here) return here;
-  if (store && isEvents(store)) {
-    const { to } = await store.signal(signal);
+  if (store?.waits) {
+    const { to } = await store.waits.signal(signal);
     if (to === undefined) return {};
     wake(services, to);
     return { to };
   }
   if (store && services.registry.all().length === 0) {
     throw new UnsupportedError(
-      'this store carries no signals to other processes (it has no expect and signal), and no run is live in this process: send the signal in the process of the run, or use a store that has them',
+      'this store carries no signals to other processes (it has no group waits), and no run is live in this process: send the signal in the process of the run, or use a store that has them',
     );
   }
   services.signals.keep(signal);

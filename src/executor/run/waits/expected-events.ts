@@ -1,8 +1,7 @@
 import { topicOf } from '../../../run/identity.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
-import { isEvents } from '../../../store/capabilities.ts';
-import type { EventStore } from '../../../store/port.ts';
+import type { WaitStore } from '../../../store/port.ts';
 import { backoffMs } from '../../../values/backoff.ts';
 import { hasCode, readProperty } from '../../../values/error-data.ts';
 import type { SentSignal } from '../../services/local-signals.ts';
@@ -70,15 +69,14 @@ export class ExpectedEvents {
     return this.#unsaid.size === 0;
   }
 
-  get #store(): EventStore | undefined {
-    const { store } = this.#run.services.config;
-    return this.#run.claim && store && isEvents(store) ? store : undefined;
+  get #topics(): WaitStore | undefined {
+    return this.#run.claim && this.#run.services.config.store?.waits;
   }
 
   #begin(wait: EventWait): void {
     const topic = topicOf(wait.name, wait.key);
     this.#open.set(wait.id, topic);
-    if (this.#store) this.#unsaid.set(wait.id, topic);
+    if (this.#topics) this.#unsaid.set(wait.id, topic);
     else this.#openHere(wait, topic);
   }
 
@@ -106,19 +104,19 @@ export class ExpectedEvents {
     this.#doubtful.delete(waitId);
     const { services, runId } = this.#run;
     services.signals.close({ runId, waitId, topic });
-    if (this.#store) this.#unsaid.set(waitId, null);
+    if (this.#topics) this.#unsaid.set(waitId, null);
   }
 
   async #say(): Promise<void> {
     const { services, life } = this.#run;
     let isNew = false;
     for (let next = first(this.#unsaid); next; next = first(this.#unsaid)) {
-      const store = this.#store;
+      const topics = this.#topics;
       const { claim } = this.#run;
-      if (!store || !claim || life.isOver || life.hasLeft) break;
+      if (!topics || !claim || life.isOver || life.hasLeft) break;
       const [waitId, topic] = next;
       try {
-        await store.expect(claim, { waitId, topic });
+        await topics.expect(claim, { waitId, topic });
         if (this.#unsaid.get(waitId) === topic) this.#unsaid.delete(waitId);
         this.#failures = 0;
         isNew ||= topic !== null;

@@ -3,7 +3,7 @@ import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
 import { isAtRest } from '../../../run/waits/model-waits.ts';
 import { earliest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
-import { isDue, isEvents } from '../../../store/capabilities.ts';
+import { isDue } from '../../../store/capabilities.ts';
 import type { RestingStore } from '../../../store/due-port.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { forgetClaim, uncounted } from '../record/acquire.ts';
@@ -49,7 +49,7 @@ export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'pare
   const { store } = services.config;
   const isHosted = seed.origin === 'hosted' || state?.hosted === true;
   if (isHosted || options.checkpointer || !store || !isDue(store)) return false;
-  if (!isEvents(store) && state?.waiting?.waits.some(({ kind }) => kind === 'event')) return false;
+  if (!store.waits && state?.waiting?.waits.some(({ kind }) => kind === 'event')) return false;
   const above = state?.parent && services.registry.live(state.parent.runId);
   return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
 }
@@ -62,9 +62,10 @@ export function hasUnread(sent: readonly SentCommand[]): boolean {
 /** A process may have died before its store knew which event the run waits for. A kept signal is in the inbox then. */
 async function expectEvents({ claim, services }: ActiveRun, { waiting }: RunCheckpoint): Promise<void> {
   const { store } = services.config;
-  if (!claim || !store || !isEvents(store)) return;
+  if (!claim || !store?.waits) return;
   for (const wait of waiting?.waits ?? []) {
-    if (wait.kind === 'event') await store.expect(claim, { waitId: wait.id, topic: topicOf(wait.name, wait.key) });
+    if (wait.kind === 'event')
+      await store.waits.expect(claim, { waitId: wait.id, topic: topicOf(wait.name, wait.key) });
   }
 }
 

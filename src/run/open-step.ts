@@ -21,12 +21,12 @@ export interface OpenStep {
 
 const UNKNOWN = 'Outcome unknown: ';
 
-/** What the model reads of a `once` call during which the process died, or whose connection broke. */
-export const outcomeUnknown = `${UNKNOWN}the process died, or its connection broke, while this call was running. It may or may not have taken effect; it is not repeated.`;
+/** What the model reads of a `once` call during which the process died, or that got no answer and parked its run. */
+export const outcomeUnknown = `${UNKNOWN}the process died, or no answer came, while this call was running. It may or may not have taken effect; it is not repeated.`;
 
-/** Returns what the model reads of a `once` call whose connection broke after it was sent. */
+/** Returns what the model reads of a `once` call that began and got no answer. */
 export function unknownOutcomeOf(why: string): string {
-  return `${UNKNOWN}the connection broke after this call was sent (${why}). It may or may not have taken effect; find that out before you call again.`;
+  return `${UNKNOWN}no answer came after this call was sent (${why}). It may or may not have taken effect; find that out before you call again.`;
 }
 
 /**

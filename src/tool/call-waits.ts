@@ -91,7 +91,7 @@ interface LeftChild {
   readonly kind: 'left-child';
 }
 
-/** The connection of a `once` call broke after its request was sent, and a person decides about the run. */
+/** A `once` call began and got no answer: its connection broke, or its time was over. */
 interface UnknownOutcome {
   readonly kind: 'unknown-outcome';
   readonly why: string;

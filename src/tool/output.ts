@@ -79,7 +79,7 @@ export function mcpErrorOutput({ content }: McpError): ToolOutput {
   return errorText(texts.length > 0 ? texts.join('\n') : 'the tool failed, and did not say why');
 }
 
-/** Codes of a connection that broke while a request was under way. */
+/** Codes of a connection that broke, or brought no answer in time, while a request was under way. */
 const BROKEN: ReadonlySet<unknown> = new Set([
   ...['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'],
   ...['UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
@@ -87,7 +87,10 @@ const BROKEN: ReadonlySet<unknown> = new Set([
 /** How many causes of an error are looked at. */
 const MAX_CAUSES = 5;
 
-/** Returns whether an error says that a connection broke after a request was sent; not that none could be made. */
+/**
+ * Returns whether an error says that a connection broke after a request was sent, or that its sender has given it up
+ * (`AbortSignal.timeout`); not that none could be made.
+ */
 export function isBrokenConnection(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && isObject(cause); depth++) {
@@ -95,7 +98,8 @@ export function isBrokenConnection(error: unknown): boolean {
     if (syscall === 'connect') return false;
     const message = String(readProperty(cause, 'message'));
     const isOfMcp = typeof name === 'string' && name.toLowerCase().startsWith('mcp');
-    if (BROKEN.has(code) || (name === 'TypeError' && message === 'terminated')) return true;
+    if (BROKEN.has(code) || name === 'TimeoutError') return true;
+    if (name === 'TypeError' && message === 'terminated') return true;
     if (isOfMcp && /connection closed|request timed out/i.test(message)) return true;
     cause = readProperty(cause, 'cause');
   }

@@ -1,4 +1,4 @@
-import { type ToolEffect, unknownOutcomeOf, type WaitEnd } from '../run/open-step.ts';
+import type { ToolEffect, WaitEnd } from '../run/open-step.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import { imagePartOf } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
@@ -47,8 +47,6 @@ export interface ToolEnvironment {
   readonly timeoutMs: number;
   /** The messages before the call, for tools of the AI SDK, which get them. */
   readonly transcript?: () => readonly Message[];
-  /** A call of which it is not known whether it took effect has no result. */
-  readonly parksUnknown?: () => boolean;
   /** Gets a result that came after the call had ended. */
   readonly onLate?: (output: ToolOutput) => void;
   /** Gets the progress that the tool reports. */
@@ -66,7 +64,7 @@ export const transcriptKey: unique symbol = Symbol('transcript');
 /**
  * Runs one tool call and returns the output for the model, or the wait that the call needs. Never rejects: an unknown tool, an
  * input that does not fit or holds a key that could reach a prototype, a thrown error, a time limit and an abort all become
- * `error-text`.
+ * `error-text`. A `once` call that began and got no answer, by a time limit or a broken connection, has an unknown outcome.
  */
 export async function runTool(
   tool: Tool | undefined,
@@ -84,7 +82,7 @@ export async function runTool(
     const result = running.start();
     return isPromise(result) ? await running.wait(result) : running.outputNow(result);
   } catch (error) {
-    return running.close() ?? running.unknown(error) ?? running.failed(error);
+    return running.close() ?? running.failed(error);
   }
 }
 
@@ -101,6 +99,8 @@ class RunningCall {
   #ended: ToolOutput | ToolWait | undefined;
   /** The call waits: what the tool still does has no effect. */
   #isHeld = false;
+  /** Its input fits: the tool, or a middleware, may have sent a request. */
+  #hasBegun = false;
   /** The tool runs, and has not awaited anything yet. */
   #isBeginning = false;
   /** Made when the tool first asks for something: most never do. */
@@ -127,6 +127,7 @@ class RunningCall {
   #execute(validation: Validation): unknown {
     if (this.#isOver) return undefined;
     const { around } = this.#environment;
+    this.#hasBegun = validation.ok;
     if (validation.ok && around) return this.#executeThrough(around, validation.value);
     if (validation.ok) return this.#begin(validation.value);
     throw new TypeError(unfitInput(this.#tool.name, validation.message));
@@ -201,18 +202,15 @@ class RunningCall {
     return this.#tool.effect === 'once' || this.#call.effect === 'once';
   }
 
-  /** The end of a call with an unknown outcome; undefined: the model reads the error. */
-  unknown(error: unknown): ToolWait | undefined {
-    const isUnknown = this.#isOnce && isBrokenConnection(error) && this.#environment.parksUnknown?.() === true;
-    if (!isUnknown) return undefined;
-    return { type: 'wait', request: { kind: 'unknown-outcome', why: toErrorData(error).message } };
+  /** The end of a tool that threw. A request that was sent may have taken effect, though its connection broke. */
+  failed(error: unknown): ToolOutput | ToolWait {
+    return isBrokenConnection(error) && this.#mayHaveActed
+      ? unknownOutcome(toErrorData(error).message)
+      : thrownOutput(error);
   }
 
-  /** The output of a tool that threw. A request that was sent may have taken effect, though its connection broke. */
-  failed(error: unknown): ToolOutput {
-    return this.#isOnce && isBrokenConnection(error)
-      ? errorText(unknownOutcomeOf(toErrorData(error).message))
-      : thrownOutput(error);
+  get #mayHaveActed(): boolean {
+    return this.#isOnce && this.#hasBegun;
   }
 
   get #requested(): RequestedWaits['functions'] {
@@ -281,11 +279,7 @@ class RunningCall {
       this.#resolve = resolve;
       settled.then(
         (value) => this.#answer(value),
-        (error) => {
-          const unknown = this.#isOver ? undefined : this.unknown(error);
-          if (unknown) this.#end(unknown);
-          else this.#finish(this.failed(error));
-        },
+        (error) => (this.#isOver ? this.#finish(thrownOutput(error)) : this.#end(this.failed(error))),
       );
       // It may have ended before it returned its promise.
       if (this.#ended) return resolve(this.#ended);
@@ -329,8 +323,12 @@ class RunningCall {
   readonly #onAbort = (): void => this.#stop(this.#environment.signal.reason, errorText('aborted'));
 
   #onTimeout(timeoutMs: number): void {
-    const message = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms; it is unknown whether it took effect`;
-    this.#stop(new DOMException(message, 'TimeoutError'), errorText(message));
+    const late = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms`;
+    const message = this.#hasBegun
+      ? `${late}; it is unknown whether it took effect`
+      : `${late}: its input was still being checked`;
+    const end = this.#mayHaveActed ? unknownOutcome(late) : errorText(message);
+    this.#stop(new DOMException(message, 'TimeoutError'), end);
   }
 
   #stop(reason: unknown, end: ToolOutput | ToolWait): void {
@@ -346,6 +344,10 @@ class RunningCall {
     const message = `the call of tool "${this.#tool.name}" waits; it runs again when the wait is over`;
     this.#stop(new DOMException(message, 'AbortError'), { type: 'wait', request });
   }
+}
+
+function unknownOutcome(why: string): ToolWait {
+  return { type: 'wait', request: { kind: 'unknown-outcome', why } };
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {

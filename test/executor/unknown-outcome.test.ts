@@ -1,7 +1,8 @@
-import { memoryStore } from 'pawl';
-import { callTool, callTools, reply } from 'pawl/testing';
+import { defineWorkflow, type Executor, memoryStore, type Notice, type RunEvent, step } from 'pawl';
+import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { assign, setup } from 'xstate';
+import { gate, type HostOptions, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 
 const reset = () => Object.assign(new Error('it broke'), { code: 'ECONNRESET' });
 const broken = (effect: 'once' | 'idempotent' = 'once') => toolOf('pay', effect, async () => Promise.reject(reset()));
@@ -32,7 +33,7 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     await executor.unpark('r');
     const result = await run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', output: 'I will ask.' });
-    expect(resultsIn(result.messages)).toEqual([expect.stringContaining('or its connection broke')]);
+    expect(resultsIn(result.messages)).toEqual([expect.stringContaining('or no answer came')]);
     expect(model.calls).toHaveLength(2);
   });
 
@@ -99,4 +100,129 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     ];
     for (const { run } of hosts) expect(await run()).toMatchObject({ status: 'ok', output: 'So.' });
   });
+});
+
+/** How a call that began gets no answer. */
+const silences: readonly (readonly [string, (late: Promise<string>) => Promise<string>, string])[] = [
+  ['by a connection that breaks', () => Promise.reject(reset()), 'it broke'],
+  ['within its timeoutMs', (late) => late, 'tool "pay" did not answer within 300 ms'],
+  [
+    'within the AbortSignal.timeout of its own request',
+    () => Promise.reject(new TypeError('it failed', { cause: new DOMException('too slow', 'TimeoutError') })),
+    'it failed',
+  ],
+];
+
+/** A machine that pays, and keeps how that ended. */
+const paying = (pay: ReturnType<typeof toolOf>) =>
+  defineWorkflow({
+    id: 'paying',
+    machine: setup({ types: { context: {} as { error?: unknown } }, actors: { pay: step(pay) } }).createMachine({
+      context: {},
+      initial: 'a',
+      states: {
+        a: {
+          invoke: {
+            ...{ src: 'pay', input: {}, onDone: 'b' },
+            onError: { target: 'b', actions: assign({ error: ({ event }) => event.error }) },
+          },
+        },
+        b: { type: 'final' },
+      },
+      output: ({ context }) => context,
+    }),
+  });
+
+/** A host whose tool `pay` gets no answer; `run` makes its call, in an agent or in a workflow, and lets its time pass. */
+function silentWorld(way: 'agent' | 'workflow', silence: (typeof silences)[number], options: HostOptions = {}) {
+  const clock = testClock(1_000);
+  const store = memoryStore({ clock });
+  const late = Promise.withResolvers<string>();
+  const notices: Notice[] = [];
+  const live: RunEvent[] = [];
+  let calls = 0;
+  const tool = toolOf('pay', 'once', () => [calls++, silence[1](late.promise)][1], { timeoutMs: 300 });
+  const workflow = paying(tool);
+  const host = hostOf({
+    ...{ clock, store, journal: true, tools: [tool], script: [callTool('pay'), reply('So.'), reply('So.')] },
+    ...{ workflows: [workflow], notify: (notice) => void notices.push(notice) },
+    observers: [{ onEvent: (event) => void live.push(event) }],
+    ...options,
+  });
+  const begin = () => (way === 'agent' ? host.start({ runId: 'r' }) : host.executor.start(workflow, { runId: 'r' }));
+  const run = async () => {
+    const { result } = await begin();
+    await settle();
+    await clock.advance(300);
+    return result;
+  };
+  return { ...host, store, run, late, notices, live, begin, clock, calls: () => calls };
+}
+
+async function eventsOf(executor: Executor, ...types: readonly string[]): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const event of executor.events('r')) if (types.includes(event.type)) found.push(event);
+  return found;
+}
+
+describe.each(silences)('a once call that gets no answer %s', (...silence) => {
+  const why = silence[2];
+
+  test.each(['agent', 'workflow'] as const)(
+    'has an unknown outcome: its %s reads that; an event, a log line and a notice say it (edges 11, operations 10)',
+    async (way) => {
+      const world = silentWorld(way, silence);
+      const result = await world.run();
+      const text = `Outcome unknown: no answer came after this call was sent (${why}). It may or may not have taken effect; find that out before you call again.`;
+      if (way === 'agent') expect(resultsIn(result.messages)).toEqual([text]);
+      else expect(result.data).toMatchObject({ error: { code: 'OUTCOME_UNKNOWN', message: text } });
+      expect(result.status).toBe('ok');
+      expect(await eventsOf(world.executor, 'tool.started', 'call.unknown', 'tool.done')).toMatchObject([
+        { type: 'tool.started', name: 'pay' },
+        { type: 'call.unknown', name: 'pay', attempt: 1 },
+        { type: 'tool.done', output: { value: text } },
+      ]);
+      const lines = world.warned.filter(({ fields }) => fields.event === 'call.unknown');
+      expect(lines).toMatchObject([{ fields: { level: 'error', runId: 'r', tool: 'pay' } }]);
+      expect(world.notices).toMatchObject([{ kind: 'unknown-outcome', runId: 'r', tool: 'pay' }]);
+      expect(world.calls()).toBe(1);
+    },
+  );
+
+  test.each(['agent', 'workflow'] as const)(
+    "parks its %s with onUnknownOutcome: 'park'; after the unpark it reads that it is unknown, and no call is made (edges 11)",
+    async (way) => {
+      const world = silentWorld(way, silence, { onUnknownOutcome: 'park' });
+      expect(await world.run()).toMatchObject({ status: 'interrupted', error: { code: 'RUN_PARKED' } });
+      expect(await world.store.load('r')).toMatchObject({
+        parked: { code: 'OUTCOME_UNKNOWN', reason: expect.stringContaining(`pay: ${why}`) },
+        openStep: { calls: [{ state: 'started', effect: 'once' }] },
+      });
+      await world.executor.unpark('r');
+      const { status, data, messages } = await (await world.begin()).result;
+      expect(status).toBe('ok');
+      if (way === 'agent') expect(resultsIn(messages)).toEqual([expect.stringMatching(/^Outcome unknown: /)]);
+      else expect(data).toMatchObject({ error: { code: 'OUTCOME_UNKNOWN' } });
+      expect(await eventsOf(world.executor, 'call.unknown')).toHaveLength(1);
+      expect(world.calls()).toBe(1);
+    },
+  );
+});
+
+test('an answer after the time limit of a once call is said to be late, and changes nothing (edges 11, executor 7)', async () => {
+  const answering = gate<void>();
+  const silence = silences[1] as (typeof silences)[number];
+  const world = silentWorld('agent', silence, {
+    script: [callTool('pay'), () => answering.pass().then(() => reply('So.'))] as never,
+  });
+  const result = world.run();
+  await answering.reached;
+  world.late.resolve('paid');
+  await settle();
+  answering.open();
+  expect(resultsIn((await result).messages)).toEqual([expect.stringMatching(/^Outcome unknown: /)]);
+  const done = world.live.filter(({ type }) => type === 'tool.done');
+  expect(done).toMatchObject([{ output: { type: 'error-text' } }, { output: { value: 'paid' }, isLate: true }]);
+  expect(await eventsOf(world.executor, 'tool.done')).toHaveLength(1);
+  expect(world.calls()).toBe(1);
 });

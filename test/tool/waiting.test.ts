@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ToolContext } from '../../src/tool/define-tool.ts';
+import { runTool } from '../../src/tool/run-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
 import { callOf, environmentOf, probe, runToEnd, withInput } from './environment.ts';
 
@@ -9,6 +10,10 @@ const hangs = (): unknown => new Promise(() => {});
 /** A promise that is nobody's Promise. */
 const thenable = (then: (done: (value: string) => void) => void): object =>
   Object.defineProperty({}, 'then', { value: then });
+
+/** A tool that may be repeated. */
+const reading = (execute: Parameters<typeof probe>[0], extra: object = {}) =>
+  probe(execute, { effect: 'read', ...extra });
 
 function track(promise: Promise<ToolOutput>) {
   const state: { output?: ToolOutput } = {};
@@ -22,12 +27,20 @@ function track(promise: Promise<ToolOutput>) {
 describe('a tool that takes too long', () => {
   test('a tool that never returns ends on time with an error result for the model (executor 7, faults 15)', async () => {
     const environment = environmentOf({ timeoutMs: 5_000 });
-    const call = track(runToEnd(probe(hangs), callOf(), environment));
+    const call = track(runToEnd(reading(hangs), callOf(), environment));
     await environment.clock.advance(4_999);
     expect(call.output).toBeUndefined();
     await environment.clock.advance(1);
     const value = 'tool "probe" did not answer within 5000 ms; it is unknown whether it took effect';
     expect(call.output).toEqual({ type: 'error-text', value });
+  });
+
+  test('a once tool that never returns ends on time with an unknown outcome (executor 7, edges 11)', async () => {
+    const environment = environmentOf({ timeoutMs: 5_000 });
+    const call = runTool(probe(hangs), callOf(), environment);
+    await environment.clock.advance(5_000);
+    const why = 'tool "probe" did not answer within 5000 ms';
+    expect(await call).toEqual({ type: 'wait', request: { kind: 'unknown-outcome', why } });
   });
 
   test("the tool's own limit wins over the run's, in both directions", async () => {
@@ -36,7 +49,7 @@ describe('a tool that takes too long', () => {
       [5_000, 1_000],
     ] as const) {
       const environment = environmentOf({ timeoutMs: general });
-      const call = track(runToEnd(probe(hangs, { timeoutMs: own }), callOf(), environment));
+      const call = track(runToEnd(reading(hangs, { timeoutMs: own }), callOf(), environment));
       await environment.clock.advance(own - 1);
       expect(call.output).toBeUndefined();
       await environment.clock.advance(1);
@@ -48,7 +61,7 @@ describe('a tool that takes too long', () => {
     const environment = environmentOf({ timeoutMs: 1_000 });
     let signal: AbortSignal | undefined;
     void runToEnd(
-      probe((_, context) => {
+      reading((_, context) => {
         signal = context.signal;
         return hangs();
       }),
@@ -65,7 +78,7 @@ describe('a tool that takes too long', () => {
     const environment = environmentOf({ timeoutMs: 1_000 });
     let context: ToolContext | undefined;
     void runToEnd(
-      probe((_, given) => {
+      reading((_, given) => {
         context = given;
         return hangs();
       }),
@@ -97,7 +110,7 @@ describe('a tool that takes too long', () => {
     const environment = environmentOf({ timeoutMs: 1_000, onLate });
     const call = track(
       runToEnd(
-        probe(() => late.promise),
+        reading(() => late.promise),
         callOf(),
         environment,
       ),
@@ -120,7 +133,9 @@ describe('a tool that takes too long', () => {
     const environment = environmentOf({ timeoutMs: 1_000 });
     const call = track(runToEnd(tool, callOf(), environment));
     await environment.clock.advance(1_000);
-    expect(call.output?.type).toBe('error-text');
+    // It is a once tool, and it is known that it did nothing.
+    const value = 'tool "probe" did not answer within 1000 ms: its input was still being checked';
+    expect(call.output).toEqual({ type: 'error-text', value });
     gate.resolve();
     await environment.clock.advance(0);
     expect(runs).toBe(0);
@@ -190,7 +205,7 @@ describe('after a call nothing is left behind (executor 5)', () => {
   ];
   test.for(endings)('%s: no listener on the signal, no timer', async ([, execute]) => {
     const environment = environmentOf({ timeoutMs: 50 });
-    const call = track(runToEnd(probe(execute), callOf(), environment));
+    const call = track(runToEnd(reading(execute), callOf(), environment));
     await environment.clock.advance(execute === hangs ? 50 : 0);
     expect(call.output).toBeDefined();
     expect(getEventListeners(environment.signal, 'abort')).toEqual([]);

@@ -1,9 +1,10 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, waitIdOf } from '../../run/identity.ts';
-import { inputOf, type OpenCall, type ToolEffect } from '../../run/open-step.ts';
+import { inputOf, type OpenCall, type ToolEffect, unknownOutcomeOf } from '../../run/open-step.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import type { WaitRequest } from '../../tool/call-waits.ts';
+import type { ToolWait, WaitRequest } from '../../tool/call-waits.ts';
+import { errorText } from '../../tool/output.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
@@ -13,6 +14,7 @@ import type { ToolOutput } from '../../values/message.ts';
 import { isWorkflow } from '../../workflow/program.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { warnUnknown } from '../run/oversight.ts';
 import { isStoredHere } from '../run/record/setup-fault.ts';
 
 /** Makes one tool call, with lease check and middleware, and returns one result for the model, or a wait. Never rejects. */
@@ -46,15 +48,10 @@ export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promis
     const traced =
       tracing && !tracing.isIdle() && ({ kind: 'tool', run: run.observed, step, callId, name, effect } as const);
     const result = await (traced ? tracing.enter(traced, call) : call());
-    if (result.type === 'wait') {
-      const { request } = result;
-      if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };
-      if (request.kind === 'unknown-outcome')
-        return { callId, result: waits, parks: outcomeUnknown(name, request.why) };
-      return { callId, result: waits, wait: waitFrom(request, run, input) };
-    }
+    const output = result.type === 'wait' ? outputOf(result.request, run, input) : result;
+    if ('callId' in output) return output;
     run.resources.callSignals?.delete(callId);
-    const shown = withEdit(result, input.call);
+    const shown = withEdit(output, input.call);
     done(shown);
     return { callId, result: shown };
   } catch (error) {
@@ -62,8 +59,25 @@ export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promis
   }
 }
 
+/** What a call has in place of a result; the text for the model where nobody decides about an unknown outcome. */
+function outputOf(request: ToolWait['request'], run: ActiveRun, input: ToolCallInput): ToolAnswer | ToolOutput {
+  const { callId, name, attempt } = input.call;
+  if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };
+  if (request.kind !== 'unknown-outcome') return { callId, result: waits, wait: waitFrom(request, run, input) };
+  const unknown = { step: input.iteration + 1, callId, name, attempt };
+  run.publish({ type: 'call.unknown', ...unknown });
+  // The parking has a log line and a notice of its own.
+  if (parksUnknown(run)) return { callId, result: waits, parks: outcomeUnknown(name, request.why) };
+  warnUnknown(run, unknown);
+  return errorText(unknownOutcomeOf(request.why));
+}
+
+function parksUnknown(run: ActiveRun): boolean {
+  return run.services.config.onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run);
+}
+
 function outcomeUnknown(name: string, why: string): ErrorData {
-  const message = `the connection of a call that must not be repeated broke after it was sent (${name}: ${why})`;
+  const message = `a call that must not be repeated was sent, and no answer came (${name}: ${why})`;
   return { name: 'RunParkedError', code: 'OUTCOME_UNKNOWN', message };
 }
 
@@ -184,9 +198,8 @@ function environmentOf(run: ActiveRun, input: ToolCallInput, onLate: (output: To
   const { call, meta, inputs, transcript } = input;
   const { callId, name } = call;
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
-  const { clock, defaults, onUnknownOutcome } = run.services.config;
+  const { clock, defaults } = run.services.config;
   return {
-    parksUnknown: () => onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run),
     context: {
       runId: run.runId,
       idempotencyKey: () => idempotencyKeyOf(run.born, call),

@@ -24,7 +24,7 @@ import { childTools } from '../run/children/sub-agents.ts';
 import { RunCommandTarget } from '../run/command-target.ts';
 import { withFittingInput } from '../run/fitting.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
-import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
+import { beginAudit, checkBudget, supervise, warnUnknown } from '../run/oversight.ts';
 import { acquireRun, carriedRecord, giveUpClaim, returnRun, uncounted } from '../run/record/acquire.ts';
 import { checkpointerOf, finalizeHandle, firstSave, isStoreRefusal } from '../run/record/recording.ts';
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
@@ -343,15 +343,10 @@ function progressOf(
 
 /** Notes the `once` calls during which a process died. Their notices come before the save that settles them, so that none is lost. */
 function noteUnknown(run: ActiveRun, { calls }: OpenStep, step: number): void {
-  const { runId, agent, services } = run;
   const isUnknown = ({ state, effect }: OpenCall) => state === 'started' && effect === 'once';
   const unknown = calls.filter(isUnknown).map(({ callId, name, attempt }) => ({ step, callId, name, attempt }));
   run.startFacts.unknown = unknown;
-  for (const { callId, name: tool, attempt } of unknown) {
-    const noticeId = `${runId}:unknown:${callId}:${attempt}`;
-    services.config.warn('call.unknown', { runId, agentId: agent.id, callId, tool });
-    services.config.notices.give({ kind: 'unknown-outcome', noticeId, runId, agentId: agent.id, callId, tool });
-  }
+  for (const call of unknown) warnUnknown(run, call);
 }
 
 /** Checks the last phase's answer against the output schema, if a host's own list of phases has it without data. */

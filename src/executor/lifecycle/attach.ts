@@ -20,6 +20,7 @@ import type { RunOptions, StepInfo } from '../host/run-options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { tellInspectors } from '../run/inspected-machine.ts';
+import { tellUnknown } from '../run/oversight.ts';
 import { giveUpClaim } from '../run/record/acquire.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { inputOfSeed, type RunSeed } from '../run/seed.ts';
@@ -152,10 +153,8 @@ function handleEmitted(event: RunEmitted, run: ActiveRun, onStep: OnStep): void 
 function stopCall(run: ActiveRun, { call, isAtEnd }: Extract<RunEmitted, { type: 'call.stopped' }>): void {
   const { services, resources, born, runId } = run;
   const { callId, name, attempt, effect, state } = call;
-  if (isAtEnd && effect === 'once' && state === 'started') {
-    run.publish({ type: 'call.unknown', step: run.progress?.iteration ?? 0, callId, name, attempt });
-    services.config.warn('call.unknown', { runId, agentId: run.agent.id, callId, tool: name });
-  }
+  if (isAtEnd && effect === 'once' && state === 'started')
+    tellUnknown(run, { step: run.progress?.iteration ?? 0, callId, name, attempt });
   resources.callSignals?.get(call.callId)?.abort(new CancelledError('the workflow left the state that made this call'));
   resources.callSignals?.delete(call.callId);
   if (!call.name.startsWith(childToolName('agent', '')) || call.attempt === 0) return;

@@ -10,6 +10,7 @@ import { Auditing } from '../services/auditing.ts';
 import type { ActiveRun } from './active-run.ts';
 import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 import { infoFrom, limitsOfRun } from './run-info.ts';
+import type { UnknownCall } from './run-state.ts';
 import { askBudget } from './spending.ts';
 import { Deadline } from './stop-causes.ts';
 
@@ -64,6 +65,19 @@ export function tellParked(
   run.publish({ type: 'run.parked', ...parked });
   services.config.warn('run.parked', { runId, code, reason, how: staysParked(code) ? UNPARK : DEPLOY });
   if (!isKnown) services.config.notices.tellParked({ runId, agentId: agent.id, iteration }, parked);
+}
+
+/** Tells of a `once` call of which no process knows whether it took effect. */
+export function tellUnknown(run: ActiveRun, call: UnknownCall): void {
+  run.publish({ type: 'call.unknown', ...call });
+  warnUnknown(run, call);
+}
+
+/** Tells the host of it, in a log line and a notice; its event may have to wait for the start of the run. */
+export function warnUnknown({ runId, agent, services }: ActiveRun, { callId, name: tool, attempt }: UnknownCall): void {
+  const noticeId = `${runId}:unknown:${callId}:${attempt}`;
+  services.config.warn('call.unknown', { runId, agentId: agent.id, callId, tool });
+  services.config.notices.give({ kind: 'unknown-outcome', noticeId, runId, agentId: agent.id, callId, tool });
 }
 
 /** What continues a parked run. */

@@ -66,7 +66,7 @@ export class RunResources {
 const noChildren: ReadonlySet<ActiveRun> = new Set();
 
 /** A `once` call that may have taken effect. */
-type UnknownCall = Omit<Extract<RunEvent, { type: 'call.unknown' }>, 'type' | 'runId' | 'seq' | 'at'>;
+export type UnknownCall = Omit<Extract<RunEvent, { type: 'call.unknown' }>, 'type' | 'runId' | 'seq' | 'at'>;
 
 /** What the start of a run found. */
 export class StartFacts {

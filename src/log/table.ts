@@ -30,7 +30,7 @@ export const logTable = {
   ),
   'call.unknown': error(
     'run: a call of tool {tool} may or may not have taken effect; it is not made again',
-    'A call of a `once` tool was under way when its process died, or when its workflow ended.',
+    'A call of a `once` tool was under way when its process died or its run ended, or it got no answer.',
     'Look in the other system: see [The outcome of a call is unknown](when-stuck.md#the-outcome-of-a-call-is-unknown).',
   ),
   'run.start.failed': warn('work: a run could not be started', STORE, RETRIED),

@@ -109,7 +109,7 @@ export interface ToolDefinition<Schema, Output> {
    */
   readonly effect?: ToolEffect;
   /**
-   * Longest time of one execution; waits do not count.
+   * Longest time of one execution; waits do not count. The outcome of a `once` call that takes longer is unknown.
    * @default the executor's `defaults.toolTimeoutMs`
    * @example timeoutMs: 30_000
    */

@@ -49,6 +49,8 @@ export interface ToolEnvironment {
   readonly transcript?: () => readonly Message[];
   /** Gets a result that came after the call had ended. */
   readonly onLate?: (output: ToolOutput) => void;
+  /** A `once` call that had begun is aborted: it may take effect. */
+  readonly onCut?: () => void;
   /** Gets the progress that the tool reports. */
   readonly onProgress?: (progress: JsonValue) => void;
   /** Calls the tool through the host's middleware. `next` returns the whole output, with the images that the tool attached. */
@@ -320,7 +322,10 @@ class RunningCall {
     this.#resolve(end);
   }
 
-  readonly #onAbort = (): void => this.#stop(this.#environment.signal.reason, errorText('aborted'));
+  readonly #onAbort = (): void => {
+    if (this.#mayHaveActed && !this.#isOver) this.#environment.onCut?.();
+    this.#stop(this.#environment.signal.reason, errorText('aborted'));
+  };
 
   #onTimeout(timeoutMs: number): void {
     const late = `tool "${this.#tool.name}" did not answer within ${timeoutMs} ms`;

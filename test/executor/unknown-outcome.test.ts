@@ -134,14 +134,19 @@ const paying = (pay: ReturnType<typeof toolOf>) =>
   });
 
 /** A host whose tool `pay` gets no answer; `run` makes its call, in an agent or in a workflow, and lets its time pass. */
-function silentWorld(way: 'agent' | 'workflow', silence: (typeof silences)[number], options: HostOptions = {}) {
+function silentWorld(
+  way: 'agent' | 'workflow',
+  silence: (typeof silences)[number],
+  options: HostOptions = {},
+  { timeoutMs = 300 } = {},
+) {
   const clock = testClock(1_000);
   const store = memoryStore({ clock });
   const late = Promise.withResolvers<string>();
   const notices: Notice[] = [];
   const live: RunEvent[] = [];
   let calls = 0;
-  const tool = toolOf('pay', 'once', () => [calls++, silence[1](late.promise)][1], { timeoutMs: 300 });
+  const tool = toolOf('pay', 'once', () => [calls++, silence[1](late.promise)][1], { timeoutMs });
   const workflow = paying(tool);
   const host = hostOf({
     ...{ clock, store, journal: true, tools: [tool], script: [callTool('pay'), reply('So.'), reply('So.')] },
@@ -225,4 +230,48 @@ test('an answer after the time limit of a once call is said to be late, and chan
   expect(done).toMatchObject([{ output: { type: 'error-text' } }, { output: { value: 'paid' }, isLate: true }]);
   expect(await eventsOf(world.executor, 'tool.done')).toHaveLength(1);
   expect(world.calls()).toBe(1);
+});
+
+describe.each(['agent', 'workflow'] as const)('a once call under way at the end of its %s', (way) => {
+  const silence = silences[1] as (typeof silences)[number];
+  const hour = { timeoutMs: 3_600_000 };
+  type World = ReturnType<typeof silentWorld>;
+  const cancels = ['a cancel', {}, ({ executor }: World) => executor.control('r').cancel()] as const;
+  const lasts = [
+    'maxRuntimeMs',
+    { defaults: { maxRuntimeMs: 200 } },
+    ({ clock }: World) => clock.advance(200),
+  ] as const;
+  const ends = way === 'agent' ? [cancels, lasts] : [cancels];
+
+  test.each(ends)(
+    'by %s says that its outcome is unknown: an event, a log line and a notice (edges 11, operations 10)',
+    async (_, options, end) => {
+      const world = silentWorld(way, silence, options, hour);
+      const { result } = await world.begin();
+      await settle();
+      await end(world);
+      expect((await result).status).toMatch(/^(cancelled|timeout)$/);
+      const [started, unknown, ended] = await eventsOf(world.executor, 'tool.started', 'call.unknown', 'run.ended');
+      const { step, callId } = started as { step: number; callId: string };
+      expect(unknown).toMatchObject({ type: 'call.unknown', step, callId, name: 'pay', attempt: 1 });
+      expect(ended).toMatchObject({ type: 'run.ended' });
+      expect(world.warned.filter(({ fields }) => fields.event === 'call.unknown')).toHaveLength(1);
+      expect(world.notices).toMatchObject([{ kind: 'unknown-outcome', runId: 'r', tool: 'pay' }]);
+    },
+  );
+
+  test('by a shutdown is said once, by the process that continues it (edges 11)', async () => {
+    const world = silentWorld(way, silence, {}, hour);
+    const { result } = await world.begin();
+    await settle();
+    const leaving = world.executor.shutdown();
+    await world.clock.advance(60_000);
+    await leaving;
+    expect((await result).status).toBe('interrupted');
+    expect(world.notices).toEqual([]);
+    const next = silentWorld(way, silence, { store: world.store, script: [reply('So.')] }, hour);
+    expect((await (await next.begin()).result).status).toBe('ok');
+    expect(await eventsOf(next.executor, 'call.unknown')).toHaveLength(1);
+  });
 });

@@ -14,7 +14,7 @@ import type { ToolOutput } from '../../values/message.ts';
 import { isWorkflow } from '../../workflow/program.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import type { ActiveRun } from '../run/active-run.ts';
-import { warnUnknown } from '../run/oversight.ts';
+import { tellUnknown, warnUnknown } from '../run/oversight.ts';
 import { isStoredHere } from '../run/record/setup-fault.ts';
 
 /** Makes one tool call, with lease check and middleware, and returns one result for the model, or a wait. Never rejects. */
@@ -59,7 +59,7 @@ export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promis
   }
 }
 
-/** What a call has in place of a result; the text for the model where nobody decides about an unknown outcome. */
+/** What a call has in place of a result; the text for the model where no person decides about an unknown outcome. */
 function outputOf(request: ToolWait['request'], run: ActiveRun, input: ToolCallInput): ToolAnswer | ToolOutput {
   const { callId, name, attempt } = input.call;
   if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };
@@ -196,7 +196,7 @@ function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['arou
 /** The environment of a call. The tallies are live: they are read when the tool reads them. */
 function environmentOf(run: ActiveRun, input: ToolCallInput, onLate: (output: ToolOutput) => void): ToolEnvironment {
   const { call, meta, inputs, transcript } = input;
-  const { callId, name } = call;
+  const { callId, name, attempt } = call;
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults } = run.services.config;
   return {
@@ -216,5 +216,7 @@ function environmentOf(run: ActiveRun, input: ToolCallInput, onLate: (output: To
     around: aroundTool(run, input),
     onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
     onLate,
+    // Of a run that is left, its next process says so.
+    onCut: () => run.endFacts.isEnding && tellUnknown(run, { step: input.iteration + 1, callId, name, attempt }),
   };
 }

@@ -24,7 +24,7 @@ export type Notice = {
       readonly by?: Person | undefined;
     }
   | {
-      /** A process died during a call of a `once` tool: it may or may not have taken effect. */
+      /** A call of a `once` tool got no answer, or was cut off: it may or may not have taken effect. */
       readonly kind: 'unknown-outcome';
       readonly agentId: string;
       readonly callId: string;

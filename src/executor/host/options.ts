@@ -190,7 +190,8 @@ export interface ExecutorOptions {
    */
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
   /**
-   * A `once` call was running when the process died, or its connection broke: tell the model so, or park the run for a person.
+   * A `once` call was running when the process died, or got no answer (its connection broke, its time was over): tell the model so, or
+   * park the run for a person.
    * @default 'tell'
    */
   readonly onUnknownOutcome?: 'tell' | 'park';

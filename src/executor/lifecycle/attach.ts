@@ -2,14 +2,14 @@ import type { SnapshotFrom, Subscription } from 'xstate';
 import type { RunEmitted, RunInput } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { childToolName } from '../../agent/names.ts';
-import { isShutdown } from '../../run/finalize.ts';
+import { classifyCheckpointOutcome, isLeftFor, isShutdown } from '../../run/finalize.ts';
 import { childOfCall } from '../../run/identity.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import { withdrawCalls } from '../../run/progress.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
 import { outboxOf } from '../../run/workflow/advanced.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { markOf } from '../../values/message-mark.ts';
 import { letGo } from '../../values/thenable.ts';
@@ -126,7 +126,7 @@ function handleEmitted(event: RunEmitted, run: ActiveRun, onStep: OnStep): void 
   else if (event.type === 'run.accepted') announceStart(run);
   else if (event.type === 'run.working') announceState(run, event.state);
   else if (event.type === 'run.cancelling') void run.services.leftRuns.cancel(run, run.runId, event.cause.message);
-  else if (event.type === 'run.stopping') run.abort(errorFrom(event.cause));
+  else if (event.type === 'run.stopping') stopWork(run, event.cause);
   else if (event.type === 'call.refused') callRefused(event, run);
   else if (event.type === 'steer.queued') run.steering.onQueued(event.receipt, event.boundary);
   else if (event.type === 'steer.refused') run.steering.onRefused(event);
@@ -147,6 +147,12 @@ function handleEmitted(event: RunEmitted, run: ActiveRun, onStep: OnStep): void 
     // The machine's own object is seen by the inspectors of its actor.
     run.publish({ ...event });
   }
+}
+
+/** Aborts what is under way. */
+function stopWork(run: ActiveRun, cause: ErrorData): void {
+  run.endFacts.isEnding = classifyCheckpointOutcome(cause, cause) === 'fail' && !isLeftFor(cause);
+  run.abort(errorFrom(cause));
 }
 
 /** A call whose state the machine has left: its signal is aborted, and a child run is cancelled. */

@@ -92,6 +92,8 @@ export class StartFacts {
 
 /** What this process makes of the end of a run. */
 export class EndFacts {
+  /** What is aborted now is not continued by another process: the run ends for good. */
+  isEnding = false;
   /** The first start ended before its first model call: nothing of the run is kept. */
   isUnbegun = false;
   /** A provider refused the content of the last request for good. */

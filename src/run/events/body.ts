@@ -155,7 +155,10 @@ export type RunEventBody =
       readonly owner?: string;
       readonly revision?: number;
     }
-  /** The process died, the connection broke, or the workflow ended, during a `once` call: it may have taken effect, and is not repeated. */
+  /**
+   * A `once` call may have taken effect, and is not repeated: the process died, the connection broke, its time was over, or the run
+   * ended, while it ran.
+   */
   | {
       readonly type: 'call.unknown';
       readonly step: number;

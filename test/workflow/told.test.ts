@@ -17,10 +17,10 @@ const count = defineTool({
 });
 const actors = { helper: step(helper), count: step(count) };
 
-const flowOf = (a: object, more: object = {}) =>
+const flowOf = (a: object, more: object = {}, others: object = {}) =>
   defineWorkflow({
     id: 'flow',
-    machine: setup({ actors, types: { context: {} as object } }).createMachine({
+    machine: setup({ actors: { ...actors, ...others }, types: { context: {} as object } }).createMachine({
       context: {},
       initial: 'a',
       states: { a, b: { type: 'final' } },
@@ -139,3 +139,31 @@ test('the end of a workflow during a `once` call is said, in a log line too: it 
     expect(events.at(-1)?.type).toBe('run.ended');
   }
 });
+
+test.each([
+  ['its result', (input: unknown) => input, { got: { cents: 2 } }],
+  [
+    'its unknown outcome',
+    () => Promise.reject(Object.assign(new Error('it broke'), { code: 'ECONNRESET' })),
+    { got: { code: 'OUTCOME_UNKNOWN', message: expect.stringMatching(/^Outcome unknown: /) } },
+  ],
+])(
+  'a machine gets %s of a call whose input a person changed without the note for models (workflow 7, 8)',
+  async (_, execute, data) => {
+    const pay = defineTool({
+      ...{ name: 'pay', description: '', effect: 'once', input: { type: 'object' } },
+      ...{ needsApproval: true, approval: { editable: true }, execute },
+    });
+    const got = ({ event }: { event: { output?: unknown; error?: unknown } }) => event.output ?? event.error;
+    const taken = { target: 'b', actions: assign({ got } as never) };
+    const a = { invoke: { src: 'pay', input: { cents: 1 }, onDone: taken, onError: taken } };
+    const flow = flowOf(a, {}, { pay: step(pay) });
+    const { boot, settle } = worldOf([flow]);
+    const executor = boot();
+    const run = await executor.start(flow, { runId: 'r' });
+    await settle();
+    const [wait] = await executor.waiting();
+    await executor.control('r').approve(wait?.id ?? '', { input: { cents: 2 } });
+    expect((await run.result).data).toMatchObject(data);
+  },
+);

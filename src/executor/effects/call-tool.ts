@@ -51,7 +51,7 @@ export async function makeToolCall(given: ToolCallInput, run: ActiveRun): Promis
     const output = result.type === 'wait' ? outputOf(result.request, run, input) : result;
     if ('callId' in output) return output;
     run.resources.callSignals?.delete(callId);
-    const shown = withEdit(output, input.call);
+    const shown = isWorkflow(run.agent) ? output : withEdit(output, input.call);
     done(shown);
     return { callId, result: shown };
   } catch (error) {

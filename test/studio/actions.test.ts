@@ -67,7 +67,7 @@ describe('POST /runs/:runId/park and unpark', () => {
       'journal.loadPart',
       'listInterrupted',
       'history.list',
-      'inbox',
+      'commands.inbox',
       'due.heldUntil',
       'outcomes.find',
     ];

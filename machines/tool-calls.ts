@@ -15,7 +15,7 @@ type Spawn = (src: 'call-tool', options: ReturnType<typeof callToolOf>) => unkno
 
 /**
  * Starts the tool calls that may start now: `read` calls at once, those with effects when their intent is stored. A run
- * that must stop, or whose slice is over, starts nothing: it would have to wait for that call as well, or abort it.
+ * that has failed or must stop, or whose slice is over, starts nothing: it would have to wait for that call as well, or abort it.
  * @returns the boundary that stores the progress, if there is one
  */
 export function startTools(
@@ -23,8 +23,8 @@ export function startTools(
   progress: Progress,
   { enqueue, also, save }: Starting,
 ): number | undefined {
-  const { limits, tools, cause, yielding } = context;
-  const step = cause || yielding ? undefined : progress.openStep;
+  const { limits, tools, cause, yielding, error } = context;
+  const step = cause || yielding || error ? undefined : progress.openStep;
   const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
   const free = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
   const calls = progress.workflow ? free.filter((call) => !isToJudge(context, call)) : free;

@@ -12,7 +12,10 @@ import { holdCall, parked, startJudged } from './waiting.ts';
 
 /** Stores what came of the machine's transitions, stops the calls that it does not need any more, and starts the new ones. */
 export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enqueue: Enqueue): void {
-  const { progress, told, acts, stopped, end } = advanced;
+  const { told, acts, stopped, end } = advanced;
+  // The open calls of a machine that failed stay in the record: those whose intent is not stored have not begun.
+  const unbegun = end ? context.intents.flatMap(({ calls }) => calls) : [];
+  const progress = withdrawCalls(advanced.progress, unbegun);
   const gone = new Set(stopped.map(({ callId }) => callId));
   for (const call of stopped) {
     if (context.places.includes(call.callId)) enqueue.stopChild(toolCallId(context, context.progress, call.callId));
@@ -26,6 +29,7 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
       boundary,
       calls: calls.filter(({ callId }) => !gone.has(callId)),
     })),
+    ...(end ? { ...end, leftCalls: [...context.leftCalls, ...gone] } : {}),
   };
   const known = new Set(waitsOf(context.progress).map(({ id }) => id));
   const opened = waitsOf(progress).filter(({ id }) => !known.has(id));
@@ -33,7 +37,7 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
   const posted = outboxOf(progress).filter(({ id }) => !before.has(id));
   const boundary = startTools({ ...context, ...left }, progress, {
     enqueue,
-    also: { ...left, ...(end ?? {}) },
+    also: left,
     // Its end is stored with the outcome, unless actions or events for other runs wait for a save.
     save: end && acts.length === 0 && posted.length === 0 ? undefined : 'answer',
   });

@@ -1,6 +1,8 @@
 import { endAttempt, MAX_RETRIES, type RunRetry } from '../run/attempt.ts';
 import { noCounters } from '../run/limits.ts';
 import type { RunOutcome } from '../run/result.ts';
+import type { Wait } from '../run/waits/wait.ts';
+import { noWaits, waitsOf, withWaits } from '../run/waits/wait-rules.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 
 /** Longest code that a retry keeps. */
@@ -61,5 +63,19 @@ export function reopened(record: EndedRecord, now: number): RunCheckpoint {
     raisedSteps: iteration,
     ...(openPhase ? { openPhase: { ...openPhase, iteration: Math.min(openPhase.iteration, turns) } } : {}),
     retries: [...before, retry],
+    ...withTimers(record, now),
   };
+}
+
+/** The end of the run has withdrawn the timers of its machine. A workflow would take one without a wait at once. */
+function withTimers(
+  { workflow, waiting = noWaits, iteration }: EndedRecord,
+  now: number,
+): Pick<RunCheckpoint, 'waiting'> {
+  const pending = workflow?.timers.filter(({ dueAt }) => dueAt > now) ?? [];
+  if (pending.length === 0) return {};
+  const waits = pending.map(
+    ({ waitId, dueAt }): Wait => ({ id: waitId, kind: 'timer', createdAt: now, dueAt, step: iteration }),
+  );
+  return { waiting: withWaits(waiting, [...waitsOf({ waiting }), ...waits]) };
 }

@@ -11,13 +11,7 @@ import {
   type WorkflowEvent,
   withOutbox,
 } from '../run/workflow/advanced.ts';
-import {
-  byTime,
-  MAX_TRANSITIONS,
-  type MessageReceiver,
-  type WorkflowMessage,
-  type WorkflowState,
-} from '../run/workflow/state.ts';
+import { byTime, MAX_TRANSITIONS, type MessageReceiver, type WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError } from '../values/errors.ts';
 import { frozenJson, type JsonObject } from '../values/json.ts';
@@ -60,14 +54,14 @@ class Advance {
   #place = 0;
   /** What the transition sends to actors that have not begun. */
   #unsent: SentMessage[] = [];
-  /** What an earlier save has sent: it arrives also if the machine fails now. */
-  readonly #sentBefore: readonly WorkflowMessage[];
+  /** As it was before. What an earlier save has sent arrives also if the machine fails now. */
+  readonly #given: Progress;
 
   constructor(program: Program, progress: Progress, now: number) {
     this.#program = program;
     this.#progress = progress;
     this.#now = now;
-    this.#sentBefore = outboxOf(progress);
+    this.#given = progress;
   }
 
   run(): WorkflowAdvance {
@@ -90,12 +84,20 @@ class Advance {
     return this.#end({ data: frozenJson(output ?? null, 'output') });
   }
 
-  /** The machine, or Pawl's own check of it, refused: before the save nothing has happened. */
+  /**
+   * The machine, or Pawl's own check of it, refused: before the save nothing has happened. All that it was to take stays, and its open calls:
+   * a run that is retried takes it again. A machine that an error of an actor has ended takes nothing more.
+   */
   failed(thrown: unknown): WorkflowAdvance {
     const state = this.#progress.workflow;
-    if (state) this.#progress = withOutbox(this.#progress, this.#sentBefore);
     const where = state ? ` in state ${JSON.stringify(state.snapshot.value)}` : '';
-    return this.#end({ error: toErrorData(asWorkflowError(thrown, `the workflow failed${where}`)) });
+    const end = { error: toErrorData(asWorkflowError(thrown, `the workflow failed${where}`)) };
+    if (state?.snapshot.status === 'error') {
+      this.#progress = withOutbox(this.#progress, outboxOf(this.#given));
+      return this.#end(end);
+    }
+    const stopped = (this.#given.openStep?.calls ?? []).filter((call) => call.state !== 'done');
+    return { progress: this.#given, told: [], steps: [], acts: [], stopped, isMore: false, end };
   }
 
   get #state(): WorkflowState {

@@ -175,6 +175,16 @@ test.each([
   await executor.shutdown();
 });
 
+test('a workflow without states, to which nothing comes, is said to have none (workflow 22)', async () => {
+  const bare = defineWorkflow({ id: 'bare', machine: setup({}).createMachine({}) });
+  const executor = createExecutor({ store: memoryStore(), workflows: [bare], defaults: { waitLingerMs: 1 } });
+  const { error } = await executor.run(bare, { runId: 'b' });
+  expect(error?.message).toMatch(
+    /^run b waits: it has no states, no call and no timer, and no event leads out of it: /,
+  );
+  await executor.shutdown();
+});
+
 test('a workflow in a state that nothing leads out of is said by its result, by a warning, by explain and by diagnose (workflow 22)', async () => {
   const store = memoryStore();
   const stuck = defineWorkflow({

@@ -1,11 +1,15 @@
 import { createExecutor, defineTool, type ExecutorOptions, memoryStore, type Workflow } from 'pawl';
-import { testClock } from 'pawl/testing';
+import { type TestClock, testClock } from 'pawl/testing';
 import { settle } from '../fixtures/host.ts';
 
 /** An executor of workflows on a store that outlives it, with a clock that tests move. */
-export function worldOf(workflows: readonly Workflow[], options: Partial<ExecutorOptions> = {}) {
+export function worldOf(
+  workflows: readonly Workflow[],
+  options: Partial<ExecutorOptions> = {},
+  makeStore: (options: { readonly clock: TestClock }) => ReturnType<typeof memoryStore> = memoryStore,
+) {
   const clock = testClock(1_000_000);
-  const store = memoryStore({ clock });
+  const store = makeStore({ clock });
   const warnings: { readonly message: string; readonly fields: unknown }[] = [];
   const boot = (...deployed: readonly Workflow[]) =>
     createExecutor({

@@ -92,7 +92,8 @@ export function statePaths(value: JsonValue): readonly string[] {
  * @param takes the types of events that its state takes; absent = not known
  */
 export function restText(value: JsonValue, takes: readonly string[] | undefined): string {
-  const where = `it is in state ${statePaths(value).join(', ')}, with no call and no timer`;
+  const states = statePaths(value).join(', ');
+  const where = `it ${states === '' ? 'has no states,' : `is in state ${states}, with`} no call and no timer`;
   if (takes?.length === 0) return `${where}, and no event leads out of it: it can only be cancelled or migrated`;
   return `${where}: it continues with an event${takes ? ` (${takes.join(', ')})` : ''}`;
 }

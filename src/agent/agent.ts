@@ -8,14 +8,14 @@ import { type DataOf, readOutput, type ToolInput } from '../tool/schema.ts';
 import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
-import { checkWord, earlierNames, type KnownKeys, readOptions } from '../values/known-options.ts';
+import { checkId, checkWord, earlierNames, isCount, type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { hashedPhase, type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
 /** The definition of an agent. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition<Schema = unknown> {
   /**
-   * Names the agent in records: `recover` finds it by this id. It stays the same over releases.
+   * Names the agent in records: `recover` finds it by this id. It stays the same over releases, and has 1 to 200 characters.
    * @example id: 'support'
    */
   readonly id: string;
@@ -206,10 +206,10 @@ function fieldsOf(definition: AgentDefinition): AgentDefinition {
 
 function agentOf(given: AgentDefinition): Agent {
   const { id } = given;
-  if (typeof id !== 'string' || id === '') throw new TypeError('an agent needs an id: a string that is not empty');
+  checkId('an agent', id);
   const of = `agent ${id}`;
   const phases = given.phases === undefined ? undefined : readPhases(of, given.phases);
-  checkTexts(of, given, phases !== undefined && phases.length > 0);
+  checkTexts(of, given, phases !== undefined);
   checkLimits(of, given);
   checkModelChoice(`${of}: model`, given.model);
   checkWord(`${of}: onCutAnswer`, given.onCutAnswer, cutAnswers);
@@ -246,9 +246,11 @@ function checkTexts(of: string, given: AgentDefinition, isPipeline: boolean): vo
 }
 
 function checkLimits(of: string, { maxSteps, maxRuntimeMs, toolConcurrency }: AgentDefinition): void {
-  for (const [name, value] of Object.entries({ maxSteps, maxRuntimeMs, toolConcurrency })) {
-    if (value !== undefined && !(typeof value === 'number' && value > 0))
-      throw new TypeError(`${of}: ${name} must be a number above 0, not ${value}`);
+  if (maxRuntimeMs !== undefined && !(typeof maxRuntimeMs === 'number' && maxRuntimeMs > 0))
+    throw new TypeError(`${of}: maxRuntimeMs must be a number above 0, not ${maxRuntimeMs}`);
+  for (const [name, value] of Object.entries({ maxSteps, toolConcurrency })) {
+    if (value !== undefined && !isCount(value))
+      throw new TypeError(`${of}: ${name} must be a whole number above 0, not ${value}`);
   }
 }
 

@@ -3,7 +3,7 @@ import { checkModelChoice, tierOf } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 import { sha256 } from '../values/digest.ts';
-import { earlierNames, type KnownKeys, readOptions } from '../values/known-options.ts';
+import { earlierNames, isCount, type KnownKeys, readOptions } from '../values/known-options.ts';
 
 /** One stage of a multi-phase agent: a loop with its own conversation. */
 export interface Phase {
@@ -89,6 +89,7 @@ const templateName = /^[A-Za-z_][A-Za-z0-9_]*$/;
  */
 export function readPhases(of: string, phases: readonly Phase[]): readonly Phase[] {
   if (!Array.isArray(phases)) throw new TypeError(`${of}: phases must be a list`);
+  if (phases.length === 0) throw new TypeError(`${of}: phases is empty: leave it out for an agent with one loop`);
   return Object.freeze(phases.map((phase, i) => readPhase(phase, { of, at: `phases[${i}]` })));
 }
 
@@ -117,8 +118,8 @@ function problemOf(phase: Partial<Phase>): string | undefined {
     return `: its name must be of the characters A-Z a-z 0-9 _ and not begin with a digit, because templates name it: not ${not}`;
   }
   if (typeof instructions !== 'string') return ` (${name}) needs instructions: a string`;
-  if (maxSteps !== undefined && !(maxSteps > 0))
-    return ` (${name}): maxSteps must be a number above 0, not ${maxSteps}`;
+  if (maxSteps !== undefined && !isCount(maxSteps))
+    return ` (${name}): maxSteps must be a whole number above 0, not ${maxSteps}`;
   if (recovery !== 'step' && recovery !== 'boundary') return ` (${name}): recovery must be 'step' or 'boundary'`;
   if (!Array.isArray(tools) || tools.some((tool) => typeof tool !== 'string'))
     return ` (${name}): tools must be a list of names`;

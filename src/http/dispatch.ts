@@ -2,7 +2,7 @@ import type { JsonObject } from '../values/json.ts';
 import { type AuthorizeDetails, askHost } from './authorize.ts';
 import { readJson } from './body.ts';
 import { RequestError } from './problem.ts';
-import { type Call, checkForm, type Match, matchRoute, queryOf, type Route, type Served } from './route.ts';
+import { type Call, checkBody, type Match, matchRoute, queryOf, type Route, type Served } from './route.ts';
 import { checkOwnRun } from './run-access.ts';
 import { checkContentType, checkSource } from './walls.ts';
 
@@ -61,6 +61,6 @@ const noFields: JsonObject = { type: 'object', additionalProperties: false };
 async function bodyOf(served: Served, request: Request, route: Route): Promise<JsonObject> {
   if (route.method !== 'POST') return {};
   const body = await readJson(request, served.web);
-  await checkForm(route.body ?? noFields, body, 'body');
+  await checkBody(route.body ?? noFields, body, route);
   return body;
 }

@@ -151,19 +151,23 @@ function paramsOf(pattern: string, parts: readonly (string | undefined)[]): Matc
 /** The longest part of a problem that a client reads. */
 const MAX_PLACE = 200;
 
+const KEY_HEADER = 'idempotency-key';
+
 const validators = new Map<JsonObject, ReturnType<typeof jsonSchemaValidator>>();
 
 /**
- * Checks a value against a schema of the table. The message names the place, and never the value.
+ * Checks a body against a schema of the table. The message names the place, and never the value.
  * @throws {RequestError} BAD_REQUEST
  */
-export async function checkForm(schema: JsonObject, value: unknown, what: string): Promise<void> {
+export async function checkBody(schema: JsonObject, body: JsonObject, { headers = {} }: Route): Promise<void> {
   const validate = validators.get(schema) ?? jsonSchemaValidator(schema);
   validators.set(schema, validate);
-  const [issue] = await validate(value);
+  const [issue] = await validate(body);
   if (!issue) return;
-  const place = [what, ...issue.path].join('.').slice(0, MAX_PLACE);
-  throw new RequestError('BAD_REQUEST', `${place} is not valid: ${issue.message.slice(0, MAX_PLACE)}`);
+  const place = ['body', ...issue.path].join('.').slice(0, MAX_PLACE);
+  const isNaming = place === 'body.runId' && KEY_HEADER in headers;
+  const hint = isNaming ? `; the header ${KEY_HEADER} makes a repeated request find its run` : '';
+  throw new RequestError('BAD_REQUEST', `${place} is not valid: ${issue.message.slice(0, MAX_PLACE)}${hint}`);
 }
 
 /** The parameters of a query, each with its values. */

@@ -3,7 +3,7 @@ import type { Person } from '../run/waits/wait.ts';
 import type { ScheduleStore, ScheduleTimes, StoredSchedule, TickCount } from '../store/schedules/port.ts';
 import type { Clock } from '../values/clock.ts';
 import { NotDurableError, ScheduleNotFoundError, StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
-import { checkKeys } from '../values/known-options.ts';
+import { checkKeys, kindOf } from '../values/known-options.ts';
 import type { DefinedSchedule } from './definition.ts';
 import { isAbandoned, judgeTick, pausedRow, resumedRow } from './rules.ts';
 import { ticksOf } from './ticks.ts';
@@ -72,10 +72,12 @@ export function schedulesOf(parts: Parts): Schedules {
     return [...stored.values()].map((row) => listed(row, clock.now())).sort((a, b) => (a.id < b.id ? -1 : 1));
   };
   const pause: Schedules['pause'] = async (id, options = {}) => {
+    checkScheduleId(id, 'pause');
     const by = personOf(options, 'pause');
     await change(parts, id, (row) => (row.paused ? undefined : pausedRow(row, { ...by, at: clock.now() })));
   };
   const resume: Schedules['resume'] = async (id, options = {}) => {
+    checkScheduleId(id, 'resume');
     personOf(options, 'resume');
     await change(parts, id, (row) => {
       const since = clock.now();
@@ -89,6 +91,11 @@ function storeOf({ store, hasStore }: Parts): ScheduleStore {
   if (store) return store;
   if (!hasStore) throw new NotDurableError('schedules need a store (createExecutor({ store }))');
   throw new UnsupportedError('this store keeps no schedules: it has no schedules');
+}
+
+function checkScheduleId(id: unknown, what: string): void {
+  if (typeof id !== 'string')
+    throw new TypeError(`executor.schedules.${what} needs the id of a schedule, not ${kindOf(id)}`);
 }
 
 function personOf(options: PauseOptions, what: string): { readonly by?: Person } {

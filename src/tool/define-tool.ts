@@ -1,7 +1,7 @@
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkKeys, isCount, type KnownKeys } from '../values/known-options.ts';
 import { isDefinableName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type Answerers, type Approval, checkApproval, type NeedsApproval } from './approval.ts';
@@ -221,16 +221,13 @@ export function checkName(name: unknown): void {
 
 /** Checks a tool's effect and limits. @throws {TypeError} */
 export function checkTraits(name: string, traits: { readonly [Key in keyof Tool]?: unknown }): void {
-  const { effect = 'once', allowUrls = false } = traits;
+  const { effect = 'once', allowUrls = false, timeoutMs, concurrency } = traits;
   if (!['read', 'idempotent', 'once'].includes(effect as string)) {
     throw new TypeError(`tool "${name}": effect must be 'read', 'idempotent' or 'once', not ${JSON.stringify(effect)}`);
   }
-  checkLimit(name, 'timeoutMs', traits.timeoutMs);
-  checkLimit(name, 'concurrency', traits.concurrency);
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
+    throw new TypeError(`tool "${name}": timeoutMs must be a number above 0, not ${String(timeoutMs)}`);
+  if (concurrency !== undefined && !isCount(concurrency))
+    throw new TypeError(`tool "${name}": concurrency must be a whole number above 0, not ${String(concurrency)}`);
   if (typeof allowUrls !== 'boolean') throw new TypeError(`tool "${name}": allowUrls must be true or false`);
-}
-
-function checkLimit(tool: string, key: string, value: unknown): void {
-  if (value === undefined || (typeof value === 'number' && value > 0)) return;
-  throw new TypeError(`tool "${tool}": ${key} must be a number above 0, not ${String(value)}`);
 }

@@ -149,10 +149,15 @@ function issuesOf(all: readonly OutputUnit[]): SchemaIssue[] {
   const telling = compared.filter(
     (error) => !wrappers.has(error.keyword) || !compared.some((other) => other !== error && isBelow(other, error)),
   );
-  return [...telling, ...errors.slice(MAX_COMPARED_ISSUES)].map(({ instanceLocation, error }) => ({
-    path: pathOf(instanceLocation),
-    message: error.replace(`format "${FORMAT_PREFIX}`, 'format "'),
-  }));
+  return [...telling, ...errors.slice(MAX_COMPARED_ISSUES)].map(issueOf);
+}
+
+function issueOf({ instanceLocation, keyword, error }: OutputUnit): SchemaIssue {
+  const path = pathOf(instanceLocation);
+  // A schema `false`, mostly that of the fields which an object does not have.
+  if (keyword === 'false')
+    return { path, message: typeof path.at(-1) === 'string' ? 'unknown field' : 'no value is allowed here' };
+  return { path, message: error.replace(`format "${FORMAT_PREFIX}`, 'format "') };
 }
 
 function isBelow(inner: OutputUnit, outer: OutputUnit): boolean {

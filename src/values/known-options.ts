@@ -86,6 +86,26 @@ export function checkFlag(name: string, value: unknown): void {
     throw new TypeError(`${name} must be true or false, not ${kindOf(value)}`);
 }
 
+/** Returns whether a value bounds something that is counted: a whole number above 0, or Infinity. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY);
+}
+
+/** The longest id of an agent or a workflow, in UTF-16 units. */
+const MAX_ID = 200;
+
+/**
+ * Checks the id of an agent or a workflow: records, lists and log lines have it.
+ * @throws {TypeError}
+ */
+export function checkId(what: string, id: unknown): asserts id is string {
+  if (typeof id !== 'string' || id === '') throw new TypeError(`${what} needs an id: a string that is not empty`);
+  if (id.length > MAX_ID || /\p{Cc}/u.test(id) || !id.isWellFormed())
+    throw new TypeError(
+      `the id of ${what} has 1 to ${MAX_ID} characters, none of them a control character: not ${quoted(id)}`,
+    );
+}
+
 const MAX_SHOWN = 64;
 
 /** A key as code spells it if it is an identifier, else quoted; long ones are cut. */

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import type { Tool } from '../tool/define-tool.ts';
-import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { checkId, checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { MachineKernel } from './kernel.ts';
 import { keepProgram, type MigrateWorkflow, programFrom, programOf } from './program.ts';
 import { agentOfWorkflow, type TakesBySchema, type Workflow, workflowOf } from './workflow.ts';
@@ -9,7 +9,7 @@ import { agentOfWorkflow, type TakesBySchema, type Workflow, workflowOf } from '
 /** The definition of a workflow. */
 export interface WorkflowDefinition<Machine extends AnyStateMachine, Input = undefined, Events = object> {
   /**
-   * Names the workflow in records: `recover` finds it by this id. No agent of the executor has it.
+   * Names the workflow in records: `recover` finds it by this id. No agent of the executor has it. 1 to 200 characters.
    * @example id: 'refund'
    */
   readonly id: string;
@@ -74,7 +74,7 @@ export function defineWorkflow<Machine extends AnyStateMachine, Input = undefine
   const { id, version = '1', machine, migrate, input, events } = definition;
   if (migrate !== undefined && typeof migrate !== 'function')
     throw new TypeError(`workflow ${String(id)}: migrate must be a function`);
-  if (typeof id !== 'string' || id === '') throw new TypeError('a workflow needs an id: a string that is not empty');
+  checkId('a workflow', id);
   const of = `workflow ${id}`;
   if (typeof machine?.getInitialSnapshot !== 'function' || typeof machine.provide !== 'function')
     throw new TypeError(`${of} needs a machine made with setup(…).createMachine(…), not ${kindOf(machine)}`);

@@ -7,9 +7,9 @@ import { systemsOf } from '../fixtures/phases.ts';
 const look = toolOf('look');
 const phase = (name: string, rest: Partial<Phase> = {}): Phase => ({ name, instructions: 'Work.', ...rest });
 const define =
-  (phases: readonly Phase[], rest: Partial<AgentDefinition> = {}) =>
+  (phases: readonly Phase[] | undefined, rest: Partial<AgentDefinition> = {}) =>
   () =>
-    defineAgent({ id: 'writer', phases, ...rest });
+    defineAgent({ id: 'writer', ...(phases && { phases }), ...rest });
 
 describe('what a pipeline names is checked when its agent is defined', () => {
   test.for<[string, () => unknown, string]>([
@@ -62,30 +62,30 @@ describe('what a pipeline names is checked when its agent is defined', () => {
     ],
     [
       'subAgents that are no list',
-      define([], { instructions: '', subAgents: 'critic' as never }),
+      define(undefined, { instructions: '', subAgents: 'critic' as never }),
       'agent writer: subAgents must be a list of names',
     ],
     [
       'a skill twice',
-      define([], { instructions: '', skills: ['sum', 'sum'] }),
+      define(undefined, { instructions: '', skills: ['sum', 'sum'] }),
       'agent writer: there are two tools named "skill__sum"',
     ],
     [
       'two sub-agents that one tool name stands for',
-      define([], { instructions: '', subAgents: ['a.b', 'a_b'] }),
+      define(undefined, { instructions: '', subAgents: ['a.b', 'a_b'] }),
       'agent writer: there are two tools named "agent__a_b"',
     ],
     [
       'two tools of one name',
-      define([], { instructions: '', tools: [look, 'look'] }),
+      define(undefined, { instructions: '', tools: [look, 'look'] }),
       'agent writer: there are two tools named "look"',
     ],
     [
       'a tool that is none',
-      define([], { instructions: '', tools: [{ name: 'x' } as never] }),
+      define(undefined, { instructions: '', tools: [{ name: 'x' } as never] }),
       'agent writer: tools[0] is neither a tool made with defineTool nor a name',
     ],
-    ['a single loop without instructions', define([]), 'agent writer needs instructions: a string'],
+    ['a single loop without instructions', define(undefined), 'agent writer needs instructions: a string'],
     [
       'instructions that are no text',
       define([phase('a')], { instructions: 7 as never }),

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createExecutor } from '../../src/index.ts';
+import { createExecutor, defineAgent } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { callTool, scriptedModel } from '../../src/testing/index.ts';
+import { toolOf } from '../fixtures/host.ts';
 import { bin } from '../toolchain/programs.ts';
 import * as refunder from './agents/refunder.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
@@ -246,6 +248,23 @@ test('`pawl signal` gives its event to the run that waits for it, once for each 
   expect(jsonLines((await go(...event, '--id', 'w1')).stdout)).toMatchObject([{ to: 'p1' }]);
   expect(jsonLines((await go(...event, '--id', 'w2')).stdout)).toMatchObject([{ to: 'p2' }]);
   expect((await go('signal', 'payment', '8')).stderr).toContain('no run waits for the event payment');
+});
+
+test('`pawl signal` to a child run says how the run at the top continues: the child never continues alone (waiting 22)', async () => {
+  const { cwd, go } = desk();
+  await using store = sqliteStore({ path: join(cwd, 'runs.db') });
+  const pay = toolOf('pay', 'read', (_, { waitFor }) => waitFor('paid'));
+  const clerk = defineAgent({ id: 'clerk', instructions: '', description: '', tools: [pay] });
+  const boss = defineAgent({ id: 'boss', instructions: '', subAgents: ['clerk'] });
+  const script = [callTool('agent__clerk', { prompt: 'go' }), callTool('pay')];
+  const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [boss, clerk], store });
+  expect(await executor.run(boss, { prompt: 'go', runId: 'top' })).toMatchObject({ status: 'waiting' });
+  await executor.shutdown();
+  const { stderr } = await go('signal', 'paid', '7');
+  expect(stderr).toMatch(
+    /^run ~\S+ has the event paid; the run continues when a process that has its agent takes it up, or with: /,
+  );
+  expect(stderr).toContain(': pawl resume top --agent <agent module> --store runs.db\n');
 });
 
 test('`pawl prune --waiting` needs an age, and ends runs that wait as cancelled, with a result (waiting 22)', async () => {

@@ -148,7 +148,7 @@ describe('a skill', () => {
     ['no description', { description: undefined }, /description must be a string/],
     ['no instructions', { instructions: 7 }, /instructions must be a string/],
     ['tools, and bare', { tools: ['look'] }, /is bare: it has no tools; set bare: false/],
-    ['a cap that is none', { maxSteps: 0 }, /maxSteps must be a number above 0, not 0/],
+    ['a cap that is none', { maxSteps: 0 }, /maxSteps must be a whole number above 0, not 0/],
     ['a schema that is none', { input: 7 }, /summarise/],
   ] as const)('with %s is refused when it is defined: TypeError', ([, part, message]) => {
     const definition = { name: 'summarise', description: '', input: { type: 'object' }, instructions: '' };

@@ -482,6 +482,7 @@ describe('a port that cannot do its work is refused when the executor is made', 
     ['a tool', { tools: [noTool] }, 'tools[0] is not a tool made with defineTool'],
     ['an agent', { agents: [{ id: 'a' }] }, 'agents[0] is not an agent made with defineAgent'],
     ['a default', { defaults: { maxSteps: '5' } }, 'defaults.maxSteps must be a number above 0, not "5"'],
+    ['half a step', { defaults: { maxSteps: 1.5 } }, 'defaults.maxSteps must be a whole number, not 1.5'],
     ['a time for retries', { defaults: { modelRetryMs: 0 } }, 'defaults.modelRetryMs must be a number above 0'],
     [
       'a wait',

@@ -56,6 +56,12 @@ describe('POST /runs', () => {
     },
   );
 
+  test('says of a `runId` in the body that it is unknown, and which header a client wants (web 22)', async () => {
+    const { body } = await webHost().ask('/runs', { body: { ...startOf(), runId: 'x' } });
+    const hint = 'the header idempotency-key makes a repeated request find its run';
+    expect(body.detail).toBe(`body.runId is not valid: unknown field; ${hint}`);
+  });
+
   test('with an Idempotency-Key finds its run again, also after the end; other content is 409; another caller has another run (web 20)', async () => {
     const host = webHost({ script: [reply('one'), reply('two')] });
     const headers = { 'idempotency-key': 'k' };

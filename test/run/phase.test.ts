@@ -13,7 +13,9 @@ describe('phases that are not what they should be are refused when the agent is 
     ['with an empty name', [{ ...phase, name: '' }], /phases\[0\] needs a name/],
     ['named like the prompt', [{ ...phase, name: 'Query' }], /phases\[0\] must not be named Query/],
     ['without instructions', [{ name: 'a' }], /phases\[0\] \(a\) needs instructions: a string/],
-    ['with no turns', [{ ...phase, maxSteps: 0 }], /maxSteps must be a number above 0, not 0/],
+    ['with no turns', [{ ...phase, maxSteps: 0 }], /maxSteps must be a whole number above 0, not 0/],
+    ['with half a turn', [{ ...phase, maxSteps: 1.5 }], /maxSteps must be a whole number above 0, not 1.5/],
+    ['of none', [], /phases is empty/],
     ['with turns that are no number', [{ ...phase, maxSteps: Number.NaN }], /maxSteps must be .*not NaN/],
     ['with an unknown recovery', [{ ...phase, recovery: 'never' }], /recovery must be 'step' or 'boundary'/],
     ['with a tool instead of a list of names', [{ ...phase, tools: 'look' }], /tools must be a list of names/],
@@ -30,7 +32,6 @@ describe('phases that are not what they should be are refused when the agent is 
   });
 
   test.for([
-    ['none', []],
     ['two of one name', [phase, phase]],
     ['one with everything', [{ ...phase, model: 'deep', tools: [], maxSteps: 2, optional: true, bare: true }]],
   ] as const)('and others are not: %s', ([, phases]) => {

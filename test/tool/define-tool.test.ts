@@ -47,6 +47,7 @@ describe('a tool', () => {
     ['an unknown effect', { effect: 'write' }, /effect must be .*"write"/],
     ['no description', { description: undefined }, /description/],
     ['no execute', { execute: 'x' }, /execute must be a function/],
+    ['half a call', { concurrency: 1.5 }, /concurrency must be a whole number above 0, not 1.5/],
     ['a time limit of 0', { timeoutMs: 0 }, /timeoutMs must be a number above 0/],
     ['a time limit that is text', { timeoutMs: '5' }, /timeoutMs/],
     ['a concurrency of NaN', { concurrency: Number.NaN }, /concurrency/],

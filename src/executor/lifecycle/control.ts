@@ -140,16 +140,19 @@ export function controlOf(services: ExecutorServices, runId: string, agent?: Age
     },
     approve: async (waitId, options = {}) => {
       checkKeys(options, { by: true, note: true, input: true, digest: true }, { of: 'approve' });
+      checkWaitId('approve', waitId);
       const { by, ...answer } = options;
       return answerWait(services, runId, { waitId, by, answer: { how: 'approve', ...answer } });
     },
     deny: async (waitId, options = {}) => {
       checkKeys(options, { by: true, reason: true }, { of: 'deny' });
+      checkWaitId('deny', waitId);
       const { by, reason } = options;
       return answerWait(services, runId, { waitId, by, answer: { how: 'deny', ...(reason ? { reason } : {}) } });
     },
     answer: async (waitId, value, options = {}) => {
       checkKeys(options, { by: true }, { of: 'answer' });
+      checkWaitId('answer', waitId);
       return answerWait(services, runId, { waitId, by: options.by, answer: { how: 'answer', value } });
     },
     wake: (waitId) => wake(services, runId, waitId),
@@ -159,6 +162,14 @@ export function controlOf(services: ExecutorServices, runId: string, agent?: Age
     unpark: (options = {}) => unpark(services, runId, options),
     retry: (options = {}) => retryStored(services, runId, options),
   };
+}
+
+/** A missing id would look like that of a wait which is over. */
+function checkWaitId(of: string, waitId: unknown): void {
+  if (typeof waitId === 'string' && waitId !== '') return;
+  throw new TypeError(
+    `${of}: waitId must be the id of a wait (executor.waiting() has them), not ${waitId === '' ? "''" : kindOf(waitId)}`,
+  );
 }
 
 /**

@@ -108,6 +108,7 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   checkWord('sqliteStore: durability', options.durability, ['power', 'process']);
   if (typeof options.path !== 'string')
     throw new TypeError(`sqliteStore: path must be a string, not ${kindOf(options.path)}`);
+  if (options.path === '') throw new TypeError("sqliteStore: path is empty: write a file, or ':memory:'");
   checkFlag('sqliteStore: readOnly', options.readOnly);
   const { durability = 'power', busyTimeoutMs = 10_000, readOnly: isReadOnly = false, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { CliCommand } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
+import type { RunStore } from '../../open/open-store.ts';
+import { findWaiting, treeInStore } from '../../open/stored-runs.ts';
+import { whatContinues } from '../../open/way-to-resume.ts';
 import { exitCodes, Failure, oneLine } from '../../ui/failure.ts';
-import { lineFor } from '../../ui/shell-words.ts';
 import { withStore } from '../obstacle.ts';
 import { answerValue } from './answer-command.ts';
 
@@ -18,8 +20,15 @@ export const signalCommand: CliCommand = async ({ args, output }) => {
     else if (to === undefined) output.say(`no run waits for the event ${oneLine(name)}: it is kept for a day`);
     else
       output.say(
-        `run ${oneLine(to)} has the event ${oneLine(name)}; it continues when a process takes it up: ${lineFor('resume', [to], store.option)}`,
+        `run ${oneLine(to)} has the event ${oneLine(name)}; ${whatContinues(store, await topRunOf(store, to))}`,
       );
     return exitCodes.ok;
   });
 };
+
+/** A child run continues with the run at its top, and only with that one. */
+async function topRunOf(store: RunStore, runId: string): Promise<string> {
+  const entry = await findWaiting(store, runId);
+  const place = entry && (await treeInStore(store, [entry]).placeOf(entry));
+  return place?.kind === 'child' ? place.root : runId;
+}

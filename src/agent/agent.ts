@@ -8,7 +8,14 @@ import { type DataOf, readOutput, type ToolInput } from '../tool/schema.ts';
 import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
-import { checkId, checkWord, earlierNames, isCount, type KnownKeys, readOptions } from '../values/known-options.ts';
+import {
+  checkId,
+  checkWord,
+  earlierNames,
+  isWholeBound,
+  type KnownKeys,
+  readOptions,
+} from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { hashedPhase, type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
@@ -249,7 +256,7 @@ function checkLimits(of: string, { maxSteps, maxRuntimeMs, toolConcurrency }: Ag
   if (maxRuntimeMs !== undefined && !(typeof maxRuntimeMs === 'number' && maxRuntimeMs > 0))
     throw new TypeError(`${of}: maxRuntimeMs must be a number above 0, not ${maxRuntimeMs}`);
   for (const [name, value] of Object.entries({ maxSteps, toolConcurrency })) {
-    if (value !== undefined && !isCount(value))
+    if (value !== undefined && !isWholeBound(value))
       throw new TypeError(`${of}: ${name} must be a whole number above 0, not ${value}`);
   }
 }

@@ -3,7 +3,7 @@ import { checkModelChoice, tierOf } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 import { sha256 } from '../values/digest.ts';
-import { earlierNames, isCount, type KnownKeys, readOptions } from '../values/known-options.ts';
+import { earlierNames, isWholeBound, type KnownKeys, readOptions } from '../values/known-options.ts';
 
 /** One stage of a multi-phase agent: a loop with its own conversation. */
 export interface Phase {
@@ -118,7 +118,7 @@ function problemOf(phase: Partial<Phase>): string | undefined {
     return `: its name must be of the characters A-Z a-z 0-9 _ and not begin with a digit, because templates name it: not ${not}`;
   }
   if (typeof instructions !== 'string') return ` (${name}) needs instructions: a string`;
-  if (maxSteps !== undefined && !isCount(maxSteps))
+  if (maxSteps !== undefined && !isWholeBound(maxSteps))
     return ` (${name}): maxSteps must be a whole number above 0, not ${maxSteps}`;
   if (recovery !== 'step' && recovery !== 'boundary') return ` (${name}): recovery must be 'step' or 'boundary'`;
   if (!Array.isArray(tools) || tools.some((tool) => typeof tool !== 'string'))

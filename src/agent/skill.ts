@@ -4,7 +4,7 @@ import { checkSettings, type ModelSettings, settingNames } from '../run/model-se
 import type { InputOf } from '../tool/define-tool.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { JsonObject } from '../values/json.ts';
-import { checkKeys, earlierNames, isCount, type KnownKeys } from '../values/known-options.ts';
+import { checkKeys, earlierNames, isWholeBound, type KnownKeys } from '../values/known-options.ts';
 
 /** The argument of `defineSkill`. */
 export interface SkillDefinition<Schema> {
@@ -106,7 +106,7 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
   const { maxSteps } = definition;
-  if (maxSteps !== undefined && !isCount(maxSteps))
+  if (maxSteps !== undefined && !isWholeBound(maxSteps))
     throw new TypeError(`skill "${name}": maxSteps must be a whole number above 0, not ${String(maxSteps)}`);
   if (bare && tools.length > 0) throw new TypeError(`skill "${name}" is bare: it has no tools; set bare: false`);
   const { settings, ...others } = rest;

@@ -1,7 +1,7 @@
 import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
-import { checkKeys, isCount, type KnownKeys } from '../values/known-options.ts';
+import { checkKeys, isWholeBound, type KnownKeys } from '../values/known-options.ts';
 import { isDefinableName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type Answerers, type Approval, checkApproval, type NeedsApproval } from './approval.ts';
@@ -227,7 +227,7 @@ export function checkTraits(name: string, traits: { readonly [Key in keyof Tool]
   }
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
     throw new TypeError(`tool "${name}": timeoutMs must be a number above 0, not ${String(timeoutMs)}`);
-  if (concurrency !== undefined && !isCount(concurrency))
+  if (concurrency !== undefined && !isWholeBound(concurrency))
     throw new TypeError(`tool "${name}": concurrency must be a whole number above 0, not ${String(concurrency)}`);
   if (typeof allowUrls !== 'boolean') throw new TypeError(`tool "${name}": allowUrls must be true or false`);
 }

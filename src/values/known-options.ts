@@ -87,12 +87,12 @@ export function checkFlag(name: string, value: unknown): void {
 }
 
 /** Returns whether a value bounds something that is counted: a whole number above 0, or Infinity. */
-export function isCount(value: unknown): value is number {
+export function isWholeBound(value: unknown): value is number {
   return typeof value === 'number' && value > 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY);
 }
 
 /** The longest id of an agent or a workflow, in UTF-16 units. */
-const MAX_ID = 200;
+const MAX_AGENT_ID_CHARS = 200;
 
 /**
  * Checks the id of an agent or a workflow: records, lists and log lines have it.
@@ -100,9 +100,9 @@ const MAX_ID = 200;
  */
 export function checkId(what: string, id: unknown): asserts id is string {
   if (typeof id !== 'string' || id === '') throw new TypeError(`${what} needs an id: a string that is not empty`);
-  if (id.length > MAX_ID || /\p{Cc}/u.test(id) || !id.isWellFormed())
+  if (id.length > MAX_AGENT_ID_CHARS || /\p{Cc}/u.test(id) || !id.isWellFormed())
     throw new TypeError(
-      `the id of ${what} has 1 to ${MAX_ID} characters, none of them a control character: not ${quoted(id)}`,
+      `the id of ${what} has 1 to ${MAX_AGENT_ID_CHARS} characters, none of them a control character: not ${quoted(id)}`,
     );
 }
 

@@ -163,6 +163,7 @@ export const sections: readonly Section[] = [
       { what: 'retries that the record of a run names', code: 'MAX_RETRIES' },
       { what: 'calls of `notify` that run at a time', code: 'MAX_NOTICES' },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
+      { what: 'characters of the id of an agent or a workflow', code: 'MAX_AGENT_ID_CHARS' },
       { what: 'agents of runs and threads that an executor continues without `agents`', code: 'MAX_SEEN' },
       {
         what: 'time for which the record of a run that ended ok is kept',

@@ -22,11 +22,9 @@ describe('the phases of an agent', () => {
   });
 
   test('are none: a single loop with the agent’s instructions (pipeline 1)', async () => {
-    for (const phases of [undefined, []]) {
-      const { run, model } = hostOf(phases ? { agent: { phases } } : {});
-      expect(await run()).toMatchObject({ status: 'ok', output: 'done', phases: [] });
-      expect(systemsOf(model)).toEqual(['Work.']);
-    }
+    const { run, model } = hostOf();
+    expect(await run()).toMatchObject({ status: 'ok', output: 'done', phases: [] });
+    expect(systemsOf(model)).toEqual(['Work.']);
   });
 
   test('add their usage up, also when one of them fails for good (pipeline 1)', async () => {

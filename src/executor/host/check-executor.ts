@@ -10,7 +10,7 @@ import {
   checkMethods,
   checkWord,
   earlierNames,
-  isCount,
+  isWholeBound,
   type KnownKeys,
   kindOf,
 } from '../../values/known-options.ts';
@@ -207,7 +207,7 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
       const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
       const least = mayBeZero.has(name) ? 'of 0 or more' : 'above 0';
       throw new TypeError(`${of}: defaults.${name} must be a number ${least}, not ${got}`);
-    } else if (!name.endsWith('Ms') && !isCount(value)) {
+    } else if (!name.endsWith('Ms') && !isWholeBound(value)) {
       throw new TypeError(`${of}: defaults.${name} must be a whole number, not ${value}`);
     } else if (name === 'maxDepth' && value > MAX_LEVELS) {
       throw new TypeError(`${of}: defaults.maxDepth must be ${MAX_LEVELS} or less`);

@@ -19,12 +19,9 @@ export interface RunAttempt {
   readonly from: number;
   /** Absent: it works, or is lost. */
   readonly ended?: Exclude<AttemptEnd, 'lost'>;
-  /** It is lost, and a process that parked the run has told so. */
-  readonly told?: LossTold;
+  /** It is lost, and a process that parked the run has said so; `unknown`: also that the outcome of its `once` calls is unknown. */
+  readonly told?: 'lost' | 'unknown';
 }
-
-/** What a process has said about a lost attempt: that it is lost, or also that the outcome of its `once` calls is unknown. */
-type LossTold = 'lost' | 'unknown';
 
 /** A call that was under way when an attempt was lost. */
 export interface LostCall {
@@ -51,7 +48,7 @@ export interface PreviousAttempt {
    * It is lost, and a process that parked the run after it has told so. `unknown`: it parked the run because the outcome of its
    * `once` calls is unknown.
    */
-  readonly told?: LossTold;
+  readonly told?: 'lost' | 'unknown';
 }
 
 /** What a run had used when it ended. */

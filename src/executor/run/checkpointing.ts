@@ -14,8 +14,6 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 /** A save may wait for the save before it, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
-/** How often the end of a run looks whether its steps are stored. */
-const LOOK_MS = 100;
 /** The boundaries with a finished model call: each counts as an unsaved step. That of a phase has its last one. */
 const steps: ReadonlySet<Boundary['kind']> = new Set(['step', 'phase']);
 
@@ -37,6 +35,8 @@ export class Checkpointing {
   #failures = 0;
   /** Whether the newest boundary is tried again. */
   #isRetrying = false;
+  /** Ends the wait of `catchUp`, where it is over. */
+  #look: (() => void) | undefined;
   #timer: unknown;
   /** The checkpointer of the last boundary; the active run has none after another process took the run over. */
   #checkpointer: Checkpointer | null = null;
@@ -64,16 +64,23 @@ export class Checkpointing {
    */
   async catchUp(): Promise<void> {
     const run = this.#run;
-    const { clock, warn } = run.services.config;
-    const mayWait = () => run.isActive && run.life.mayWrite && !run.isStopped && !run.services.isShutDown;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const mayWait = () => run.isActive && run.life.mayWrite && !run.isStopped;
     // The time of a slice is its caller's.
     const mustWait = () => this.#isRetrying && this.#policy.then === 'wait' && !run.slice && mayWait();
-    const look = () => new Promise<void>((resolve) => clock.setTimeout(resolve, LOOK_MS));
     if (!mustWait()) return;
+    this.#look = () => (mustWait() ? undefined : resolve());
+    run.signal.addEventListener('abort', this.#look);
     // The store may have come back since the last try.
-    await Promise.race([this.#saveNewest(), look()]);
-    if (mustWait()) warn('run.end.waits', { runId: run.runId });
-    while (mustWait()) await look();
+    void this.#saveNewest().then(() => {
+      if (mustWait()) run.services.config.warn('run.end.waits', { runId: run.runId });
+    });
+    await promise;
+  }
+
+  /** Something has asked the run to stop: its end waits no longer. */
+  look(): void {
+    this.#look?.();
   }
 
   #tellPersisted(): void {
@@ -129,6 +136,7 @@ export class Checkpointing {
     } else this.#steering.onFailure();
     this.#run.send({ type: 'boundary.persisted', boundary });
     this.#tellPersisted();
+    this.look();
   }
 
   #onFailure(boundary: Boundary, error: unknown): void {
@@ -142,6 +150,7 @@ export class Checkpointing {
       if (!this.#isBlocking(boundary)) this.#run.send({ type: 'boundary.persisted', boundary: boundary.boundary });
       this.#retryLater();
     }
+    this.look();
   }
 
   get #policy() {

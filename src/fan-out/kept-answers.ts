@@ -123,16 +123,16 @@ export class KeptAnswers {
   }
 
   /**
-   * The records of the runs that models may continue, by model id.
+   * The records of the runs that models may continue, by the ids of their agents.
    * @param warn called for damaged records: their models start again
    * @throws {STORE_UNAVAILABLE} … because models whose records are only unreachable must not be paid for twice
    */
   async listUnfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
     const found = new Map<string, RunCheckpoint>();
-    for (const [modelId, runId] of await this.records.listUnfinished(warn)) {
+    for (const [agentId, runId] of await this.records.listUnfinished(warn)) {
       try {
         const record = await this.records.take(executor, runId);
-        if (record) found.set(modelId, record);
+        if (record) found.set(agentId, record);
       } catch (error) {
         if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
         warn(runId, error);

@@ -24,7 +24,7 @@ export class Records {
   }
 
   /**
-   * The newest record of each model that has one, by model id.
+   * The newest record of each model that has one, by the id of its agent.
    * @param warn called for unreadable records: their model is not known
    */
   async listUnfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {

@@ -13,7 +13,9 @@ import {
 } from '../index.ts';
 import { LogLines, type Warn } from '../log/log.ts';
 import { checkHostRunId } from '../run/identity.ts';
+import { sha256 } from '../values/digest.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { isAgentId } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import { Choice } from './choice.ts';
 import { costsBy, type Paid } from './cost-budget.ts';
@@ -87,7 +89,7 @@ export class FanOutSession {
         this.#onAnswered(answered);
         return null;
       }
-      const record = unfinished?.get(watch.modelId);
+      const record = unfinished?.get(agentIdOf(watch.modelId));
       const before = this.#kept?.before(watch.modelId);
       // A continued run must have the same inputs as before.
       const next = record ? inputsOf(record) : inputsAfter(before);
@@ -267,13 +269,16 @@ function instructionsOf({ instructions, root }: FanOutOptions): string {
   return instructions ?? (root === undefined ? '' : WORK_ON_FILES);
 }
 
+/** The id of a model's agent: a model may have any name. */
+const agentIdOf = (modelId: string): string => (isAgentId(modelId) ? modelId : sha256(modelId));
+
 /** The agent of one model: its own view of the files, and the common options. @throws {TypeError} for invalid tools */
 function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agent {
   const { maxSteps } = options;
   const tools = [...(options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
   checkTools(tools);
   return defineAgent({
-    id: modelId,
+    id: agentIdOf(modelId),
     model: options.models[modelId] as Model,
     instructions: instructionsOf(options),
     tools,

@@ -94,13 +94,18 @@ export function isWholeBound(value: unknown): value is number {
 /** The longest id of an agent or a workflow, in UTF-16 units. */
 const MAX_AGENT_ID_CHARS = 200;
 
+/** Returns whether an agent or a workflow may have this id. */
+export function isAgentId(id: string): boolean {
+  return id !== '' && id.length <= MAX_AGENT_ID_CHARS && !/\p{Cc}/u.test(id) && id.isWellFormed();
+}
+
 /**
  * Checks the id of an agent or a workflow: records, lists and log lines have it.
  * @throws {TypeError}
  */
 export function checkId(what: string, id: unknown): asserts id is string {
   if (typeof id !== 'string' || id === '') throw new TypeError(`${what} needs an id: a string that is not empty`);
-  if (id.length > MAX_AGENT_ID_CHARS || /\p{Cc}/u.test(id) || !id.isWellFormed())
+  if (!isAgentId(id))
     throw new TypeError(
       `the id of ${what} has 1 to ${MAX_AGENT_ID_CHARS} characters, none of them a control character: not ${quoted(id)}`,
     );

@@ -196,7 +196,7 @@ test('a process whose tool ignores its abort and never answers can exit, and the
   const program = `
     import { createExecutor, defineAgent, defineTool } from 'pawl';
     import { callTool, scriptedModel } from 'pawl/testing';
-    const tool = (name, execute) => defineTool({ name, description: '', input: { type: 'object' }, execute });
+    const tool = (name, execute) => defineTool({ name, description: '', effect: 'read', input: { type: 'object' }, execute });
     const deaf = tool('deaf', () => new Promise(() => {}));
     const late = tool('late', async () => { await new Promise((done) => setTimeout(done, 5_000)); console.log('late'); });
     const agent = defineAgent({ id: 'a', instructions: '', tools: [deaf, late], maxRuntimeMs: 100 });

@@ -62,15 +62,10 @@ export const logTable = {
     'See [The store was away](when-stuck.md#the-disk-was-full-or-the-store-was-away). `requireDurable: true` refuses such starts.',
   ),
   'checkpoint.save.failed': warn('run: checkpoint save failed', STORE, RETRIED),
-  'run.end.waits': warn(
-    'run: the end waits until its last steps are stored',
-    STORE,
-    'Give the store room, or start it: the run ends then. See [The store was away](when-stuck.md#the-disk-was-full-or-the-store-was-away).',
-  ),
   'checkpoint.close.failed': warn(
     'run: checkpoint {step} failed',
     `${STORE} The end of the run is not recorded.`,
-    'Nothing: the next process finds the record and ends the run.',
+    'Nothing: the run continues from its record once the store is back, and may end otherwise.',
   ),
   'claim.release.failed': warn('run: claim release failed', STORE, 'Nothing: the claim is over with its lease.'),
   'outcome.save.failed': warn('run: outcome save failed', STORE, 'Nothing: the run ends again at its next start.'),

@@ -1,10 +1,8 @@
-import { memoryStore, type RunOutcome, type RunResult } from 'pawl';
+import { memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { LeaseRenewal } from '../../src/executor/services/lease-renewal.ts';
-import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
-import { watchedStore } from '../fixtures/watched-store.ts';
 
 describe('while the store fails, a run whose policy is to fail', () => {
   test('continues while fewer steps are unsaved than it allows, however often the save is tried again (checkpoint 21)', async () => {
@@ -37,70 +35,6 @@ describe('while the store fails, a run whose policy is to fail', () => {
     isDown = false;
     thinking.resolve();
     expect((await run.result).status).toBe('ok');
-  });
-});
-
-describe('a run that comes to its end while its store is away', () => {
-  /** Its tool pays, and the store is away from then on. */
-  const payingHost = () => {
-    const clock = testClock();
-    const inner = memoryStore({ clock });
-    const world = { isDown: false, paid: 0 };
-    const store = watchedStore(
-      { before: () => world.isDown && Promise.reject(new StoreUnavailableError('away')) },
-      inner,
-    );
-    const tools = [
-      toolOf('pay', 'once', () => {
-        world.isDown = true;
-        world.paid += 1;
-        return 'paid';
-      }),
-    ];
-    const ends: string[] = [];
-    const onOutcome = ({ outcomeId, output }: RunOutcome) => void ends.push(`${outcomeId} ${output}`);
-    const script = [callTool('pay', {}), reply('It is paid.')];
-    return { clock, inner, world, ends, host: hostOf({ script, tools, store, clock, onOutcome }) };
-  };
-
-  test('waits until its steps are stored, and ends once: the result of its call is not lost while its process lives (finalize 10)', async () => {
-    const { clock, inner, world, ends, host } = payingHost();
-    await host.executor.recover();
-    const run = await host.start({ runId: 'r' });
-    let result: RunResult | undefined;
-    void run.result.then((end) => {
-      result = end;
-    });
-    await until(async () => host.warnings.includes('run: the end waits until its last steps are stored'));
-    await clock.advance(60_000);
-    expect({ result, ends }).toEqual({ result: undefined, ends: [] });
-    world.isDown = false;
-    await clock.advance(20_000);
-    expect(result).toMatchObject({ status: 'ok', output: 'It is paid.', durable: true });
-    await clock.advance(60_000);
-    expect(ends).toEqual([expect.stringMatching(/:1 It is paid\.$/)]);
-    expect(world.paid).toBe(1);
-    expect(await inner.listInterrupted()).toEqual([]);
-  });
-
-  test('waits no longer when it is cancelled (finalize 10)', async () => {
-    const { clock, host } = payingHost();
-    const run = await host.start({ runId: 'r' });
-    await until(async () => host.warnings.includes('run: the end waits until its last steps are stored'));
-    void run.cancel();
-    await clock.advance(20_000);
-    expect((await run.result).status).toBe('ok');
-  });
-
-  test('is left by a shutdown: the next process continues with what was stored (finalize 10)', async () => {
-    const { clock, inner, ends, host } = payingHost();
-    const run = await host.start({ runId: 'r' });
-    await until(async () => host.warnings.includes('run: the end waits until its last steps are stored'));
-    const shutdown = host.executor.shutdown();
-    await clock.advance(20_000);
-    await Promise.all([shutdown, run.result]);
-    expect(ends).toEqual([]);
-    expect(await inner.load('r')).toMatchObject({ openStep: { calls: [{ name: 'pay', state: 'started' }] } });
   });
 });
 

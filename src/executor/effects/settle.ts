@@ -43,8 +43,6 @@ async function settleRun(run: ActiveRun, input: SettleInput): Promise<RunOutput>
     if (input.cause?.code === 'CANCELLED') await forwardCancel(run, input.cause.message);
     return waitingFor(run, input.progress);
   }
-  // A result that only this process knows would be unknown to the next one. A run that is stopped waits for no store.
-  if (input.outcome !== 'leave-running' && !input.cause) await run.checkpointing.catchUp();
   const outcome = outcomeFor(run, input);
   try {
     const settling = record(run, input, outcome);

@@ -210,14 +210,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return this.actor.getSnapshot().status === 'active';
   }
 
-  /** Whether it was asked to stop. At its end its machine does not listen to that any more. */
-  isStopped = false;
-
   send(event: Parameters<RunActor['send']>[0]): void {
-    if (event.type === 'run.stop' || event.type === 'run.cancel') {
-      this.isStopped = true;
-      this.checkpointing.look();
-    }
     const { leaving, isOver } = this.life;
     // Its actor may be at the next try of the run already. A cancel is meant for that one too.
     if (isOver && event.type !== 'run.cancel') return;

@@ -33,10 +33,6 @@ export class Checkpointing {
   saveErrors = 0;
   /** Saves that failed since the last one that was stored. */
   #failures = 0;
-  /** Whether the newest boundary is tried again. */
-  #isRetrying = false;
-  /** Ends the wait of `catchUp`, where it is over. */
-  #look: (() => void) | undefined;
   #timer: unknown;
   /** The checkpointer of the last boundary; the active run has none after another process took the run over. */
   #checkpointer: Checkpointer | null = null;
@@ -56,31 +52,6 @@ export class Checkpointing {
   whenPersisted(boundary: number, then: () => void): void {
     if (boundary <= this.#persisted) then();
     else this.#awaiting.push({ boundary, then });
-  }
-
-  /**
-   * Resolves when the steps are stored that an absent store has missed; at once, where it has missed none, or where the run does
-   * not wait for its store.
-   */
-  async catchUp(): Promise<void> {
-    const run = this.#run;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const mayWait = () => run.isActive && run.life.mayWrite && !run.isStopped;
-    // The time of a slice is its caller's.
-    const mustWait = () => this.#isRetrying && this.#policy.then === 'wait' && !run.slice && mayWait();
-    if (!mustWait()) return;
-    this.#look = () => (mustWait() ? undefined : resolve());
-    run.signal.addEventListener('abort', this.#look);
-    // The store may have come back since the last try.
-    void this.#saveNewest().then(() => {
-      if (mustWait()) run.services.config.warn('run.end.waits', { runId: run.runId });
-    });
-    await promise;
-  }
-
-  /** Something has asked the run to stop: its end waits no longer. */
-  look(): void {
-    this.#look?.();
   }
 
   #tellPersisted(): void {
@@ -128,7 +99,6 @@ export class Checkpointing {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
     this.#failures = 0;
-    this.#isRetrying = false;
     if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
       this.#steering.onPersisted(boundary);
@@ -136,21 +106,18 @@ export class Checkpointing {
     } else this.#steering.onFailure();
     this.#run.send({ type: 'boundary.persisted', boundary });
     this.#tellPersisted();
-    this.look();
   }
 
   #onFailure(boundary: Boundary, error: unknown): void {
     this.#count(error);
     this.#steering.onFailure();
     const isFinal = hasTrait(error, 'isUnstorable');
-    this.#isRetrying = false;
     if (isTakenOver(error)) this.#run.loseLease(error);
     else if (isFinal || (this.#isBlocking(boundary) && this.#policy.then === 'fail')) this.#run.stop(error);
     else {
       if (!this.#isBlocking(boundary)) this.#run.send({ type: 'boundary.persisted', boundary: boundary.boundary });
       this.#retryLater();
     }
-    this.look();
   }
 
   get #policy() {
@@ -170,14 +137,14 @@ export class Checkpointing {
   #retryLater(): void {
     const { clock } = this.#run.services.config;
     clock.clearTimeout(this.#timer);
-    this.#isRetrying = true;
     this.#failures += 1;
-    this.#timer = clock.setTimeout(() => void this.#saveNewest(), backoffMs(this.#failures, backoff));
-  }
-
-  async #saveNewest(): Promise<void> {
-    const newest = this.#newest;
-    if (newest && newest.boundary > this.#persisted) await this.#save(newest, { force: true, isRetry: true });
+    this.#timer = clock.setTimeout(
+      () => {
+        const newest = this.#newest;
+        if (newest && newest.boundary > this.#persisted) void this.#save(newest, { force: true, isRetry: true });
+      },
+      backoffMs(this.#failures, backoff),
+    );
   }
 
   #count(error: unknown): void {

@@ -64,7 +64,7 @@ export class RunSpans {
         this.#note(event.type, { kind: event.kind, wait: event.waitId }, at);
         return false;
       case 'model.delta':
-        if (event.kind === 'text') this.#hear(event.text);
+        if (event.kind === 'text') this.#keepAnswer(event.text);
         return false;
       case 'step.done':
         if (event.spend) this.#span.setAttribute(own.spendUsd, event.spend.usd);
@@ -135,7 +135,7 @@ export class RunSpans {
   }
 
   /** Keeps the beginning of what the model says. */
-  #hear(text: string): void {
+  #keepAnswer(text: string): void {
     const { contentChars } = this.#trace.options;
     if (contentChars !== undefined && this.#answer.length <= contentChars)
       this.#answer += text.slice(0, contentChars + 1);

@@ -10,7 +10,7 @@ export interface ChildrenJob {
   readonly failpoint?: Failpoint;
 }
 
-/** One host with a tree of runs, in whatever process: runs the tree to its end, and writes the result down. */
+/** One host with a tree of runs, in any process: runs the tree to its end, and writes the result down. */
 export async function treeLife({ folder, failpoint }: ChildrenJob, say: (line: string) => void): Promise<void> {
   const points = new Failpoints(failpoint, say);
   const storage = sqliteStore({ path: join(folder, 'runs.db') });

@@ -56,7 +56,7 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
     let complaints = '';
     let tookMs = 0;
     for (let i = 0; i < MAX_PROCESSES && !existsSync(join(folder, 'result.json')); i++) {
-      // By default the process that goes on after the last kill is this one, which has compiled all that it needs.
+      // By default the process that continues after the last kill is this one, which has compiled all that it needs.
       const isHere = torture === 1 && i > 0 && stops[i] === undefined;
       const life = await (isHere ? liveHere(folder) : liveAndDie(folder, stops[i]));
       complaints += life.complaints;

@@ -9,7 +9,7 @@ import { pipeline } from './pipeline-agent.ts';
 import { survey } from './survey-agent.ts';
 import { twelveTools } from './twelve-tools.ts';
 
-/** One host with the run of a trial, in whatever process. */
+/** One host with the run of a trial, in any process. */
 export interface Life {
   /** Runs the run to its end, writes its result down, and says how it ended. */
   live(): Promise<string>;
@@ -19,7 +19,7 @@ export interface Life {
 
 const agents = { survey, pipeline, 'twelve-tools': twelveTools } as const;
 
-/** Opens the store of a trial, and makes a host for its run. @param say hears that the first call has begun; default: the parent */
+/** Opens the store of a trial, and makes a host for its run. @param say is called when the first call has begun; default: the parent */
 export function lifeOf(job: Job, say?: (line: string) => void): Life {
   const { folder, runId } = job;
   const points = new Failpoints(job.failpoint, say);
@@ -39,7 +39,7 @@ export function lifeOf(job: Job, say?: (line: string) => void): Life {
       const result = await executor.run(agent, { runId, prompt });
       const code = result.error?.code;
       if (result.status !== 'interrupted' && code !== 'RUN_OWNED_ELSEWHERE') finish(folder, result);
-      // The naive store has writes under way of which nobody knows; it is left to its fate, as it leaves others.
+      // The naive store has writes under way that no process knows of; it is not closed, as after a kill.
       if (!job.lies) await storage.close();
       return code ?? result.status;
     },

@@ -15,7 +15,7 @@ export interface PostgresJob extends Job {
   readonly isFirstBoot?: boolean;
 }
 
-/** A host on PostgreSQL, in whatever process. */
+/** A host on PostgreSQL, in any process. */
 export interface PostgresLife {
   readonly executor: Executor;
   readonly agent: Agent;
@@ -24,7 +24,7 @@ export interface PostgresLife {
   close(): Promise<void>;
 }
 
-/** @param say hears that the first call has begun; default: the parent */
+/** @param say is called when the first call has begun; default: the parent */
 export function postgresLifeOf(job: PostgresJob, say?: (line: string) => void): PostgresLife {
   const { folder, runId, url, schema } = job;
   const points = new Failpoints(job.failpoint, say);

@@ -71,7 +71,7 @@ export async function runPostgresTrial(
     let complaints = '';
     for (let life = 0; life < MAX_PROCESSES && !hasResult(folder); life++) {
       const stop = stops[life];
-      // By default the process that goes on after the last kill is this one, which has compiled all that it needs.
+      // By default the process that continues after the last kill is this one, which has compiled all that it needs.
       const isHere = torture === 1 && life > 0 && stop === undefined && runtime === 'Node';
       complaints += await (isHere ? liveHere(job) : liveAndDie(job, stop));
       if (!hasResult(folder) && stop) deaths.push(await death(place, stop));

@@ -105,7 +105,7 @@ async function inFolder(
 }
 
 /**
- * By default the process that goes on after the last kill is this one, which has compiled all that it needs. Each of them is a process
+ * By default the process that continues after the last kill is this one, which has compiled all that it needs. Each of them is a process
  * that is started for it under torture, where it takes another runtime, or where its store lies.
  */
 const mayEndHere = ({ runtime, lies }: RunJob) => torture === 1 && runtime === undefined && !lies;

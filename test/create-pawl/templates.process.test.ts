@@ -87,7 +87,7 @@ describe('create-pawl', () => {
     expect(full).toMatchObject({ status: 2, stderr: expect.stringContaining('has something in it') });
   });
 
-  // Beside no clone, as a package that somebody packed: there is no packed file to take.
+  // Beside no clone, as in a packed package: there is no packed file to take.
   test.skipIf(IS_PUBLISHED)(
     'without --pawl names no package of the registry before Pawl is published (edges 30)',
     () => {

@@ -108,7 +108,7 @@ export function faultsOf(
 }
 
 /**
- * In a crash loop no record says that what was lost is told: it is told again, and equally. A call that began a run ends before its
+ * In a crash loop no record says that a lost attempt was reported: it is reported again, with the same spans. A call that began a run ends before its
  * result is stored: a process that dies between both has told its end, and the next one tells that it is lost.
  */
 function isOnce(span: ReadableSpan, byId: ReadonlyMap<string, ReadableSpan>): boolean {

@@ -408,7 +408,7 @@ test('a machine with many calls keeps what XState asks of them from one transiti
   const [first, ...later] = seen as [{ id: string }[]];
   expect(first.map(({ id }) => id)).toEqual(['x', 'y', 'z']);
   expect(later).toHaveLength(2);
-  // Made anew they would be others: with n calls that is the square of n.
+  // Made again they would be other objects: with n calls that is the square of n.
   for (const actors of later as { id: string }[][])
     for (const [i, actor] of actors.entries()) expect(actor).toBe(first[i]);
 });

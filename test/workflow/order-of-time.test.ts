@@ -16,7 +16,7 @@ function timing(seconds: number) {
 /** Whether a person may answer is looked up elsewhere, which takes a while. */
 let lookUp = Promise.resolve(true as const);
 
-/** Waits for whatever comes, notes it, and ends after three things. */
+/** Waits for any event or answer, notes it, and ends after three things. */
 const noting = defineWorkflow({
   id: 'noting',
   machine: setup({

@@ -43,7 +43,7 @@ function dying(
     },
     inner,
   );
-  // Its timers would go on for the rest of the test.
+  // Its timers would run for the rest of the test.
   const clock: Clock = {
     ...systemClock,
     setTimeout: (callback, ms) => systemClock.setTimeout(() => left > 0 && callback(), ms),

@@ -156,7 +156,7 @@ async function lived(cell: Cell) {
   };
   const started = await executor.start(agent, { runId: 'r', prompt: 'Go.' });
   void started.result.then((result) => {
-    // Of a first start that fails nothing is kept, and so no outcome is told.
+    // Of a first start that fails nothing is kept, and so no outcome is delivered.
     if (result.status === 'error') seen.outcome ??= result;
     seen.wake();
   });
